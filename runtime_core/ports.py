@@ -1,0 +1,85 @@
+"""What this side needs from the sides above, as protocols bound by dotted paths in settings.
+
+`INTERLOCK_PORTS = {"redactor": "traces.gate.redactor", "audit": "traces.audit.record", ...}`: each path names an
+object that satisfies the protocol, or a function without arguments that returns one where the entry says so.
+"""
+
+from __future__ import annotations
+
+import functools
+import uuid
+from collections.abc import Sequence
+from typing import Any, Protocol, cast
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from runtime_core.values import Audit, Json, Span
+
+
+class Redacted(Protocol):
+    """A value that may be stored and shown, and how many secrets of each class were taken out of it."""
+
+    value: Any
+    counts: dict[str, int]
+
+
+class TextStream(Protocol):
+    """Redacts text that comes in pieces; what it holds back comes out with `end`."""
+
+    def feed(self, chunk: str) -> str: ...
+    def end(self) -> str: ...
+
+
+class Redactor(Protocol):
+    """Takes secrets out of values before they are stored or sent; fails closed."""
+
+    def redact(self, value: Json) -> Redacted: ...
+    def text(self, text: str) -> str: ...
+    def stream(self) -> TextStream: ...
+
+
+class AuditLog(Protocol):
+    """Keeps audit entries in the caller's transaction: they commit with what they tell of, or not at all."""
+
+    def record(self, entries: Sequence[Audit]) -> None: ...
+
+
+class SpanSink(Protocol):
+    """Takes spans without making the caller wait; losing some in a crash is allowed, blocking is not."""
+
+    def write(self, spans: Sequence[Span]) -> None: ...
+    def flush(self) -> None: ...
+    def abandon(self, run_id: uuid.UUID, before_epoch: int) -> None: ...
+
+
+class DecisionGuard(Protocol):
+    """Asked right before an approved call is executed: may the one who decided still decide? A reason if not."""
+
+    def revoked(self, interrupt_id: uuid.UUID) -> str | None: ...
+
+
+@functools.cache
+def _bound(name: str) -> Any:
+    target = import_string(settings.INTERLOCK_PORTS[name])
+    return target() if isinstance(target, type) or callable(target) else target
+
+
+def redactor() -> Redactor:
+    """The redactor of this process."""
+    return cast(Redactor, _bound("redactor"))
+
+
+def audit() -> AuditLog:
+    """The audit log."""
+    return cast(AuditLog, _bound("audit"))
+
+
+def spans() -> SpanSink:
+    """The sink for spans."""
+    return cast(SpanSink, _bound("spans"))
+
+
+def decision_guard() -> DecisionGuard:
+    """The guard that re-checks a decision right before its effect."""
+    return cast(DecisionGuard, _bound("decision_guard"))
