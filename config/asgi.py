@@ -1,0 +1,26 @@
+"""What daphne serves: pages and API over HTTP, live views over websockets."""
+
+from __future__ import annotations
+
+import os
+
+# A web process takes its database connections from a bounded pool (see settings).
+os.environ.setdefault("INTERLOCK_PART", "web")
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+from django.core.asgi import get_asgi_application
+
+django_application = get_asgi_application()
+
+# These need the app registry, which the line above has filled.
+from channels.auth import AuthMiddlewareStack
+from channels.routing import ProtocolTypeRouter, URLRouter
+
+from config.urls import websocket_urlpatterns
+
+application = ProtocolTypeRouter(
+    {
+        "http": django_application,
+        "websocket": AuthMiddlewareStack(URLRouter(websocket_urlpatterns)),
+    }
+)

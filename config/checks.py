@@ -1,0 +1,52 @@
+"""Refuses configurations that would fail in silence or open a hole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, register
+
+
+@register(Tags.compatibility)
+def refuse_in_memory_channel_layer(**_: Any) -> list[CheckMessage]:
+    """Web and worker are separate processes: a layer inside one of them reaches nobody."""
+    backend = settings.CHANNEL_LAYERS.get("default", {}).get("BACKEND", "")
+    if "InMemory" not in backend and backend:
+        return []
+    return [
+        Error(
+            "The channel layer lives inside one process, so nothing a worker sends can arrive.",
+            hint="Use channels_redis.pubsub.RedisPubSubChannelLayer in CHANNEL_LAYERS.",
+            id="config.E001",
+        )
+    ]
+
+
+@register(Tags.security)
+def refuse_any_host(**_: Any) -> list[CheckMessage]:
+    """`*` would let any page of the web open our sockets with a visitor's cookie."""
+    if "*" not in settings.ALLOWED_HOSTS:
+        return []
+    return [
+        Error(
+            "ALLOWED_HOSTS contains '*'.",
+            hint="Name the hosts, e.g. ALLOWED_HOSTS=interlock.example.com.",
+            id="config.E002",
+        )
+    ]
+
+
+@register(Tags.database)
+def refuse_other_databases(**_: Any) -> list[CheckMessage]:
+    """State changes are written in PostgreSQL's own SQL."""
+    engine = settings.DATABASES["default"]["ENGINE"]
+    if engine == "django.db.backends.postgresql":
+        return []
+    return [
+        Error(
+            f"Interlock needs PostgreSQL; DATABASE_URL selects {engine}.",
+            hint="Use postgresql://user:password@host/name, or unset it for the embedded one.",
+            id="config.E003",
+        )
+    ]

@@ -1,0 +1,1 @@
+"""The embedded PostgreSQL and Valkey, and the data folder they live in."""

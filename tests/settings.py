@@ -1,0 +1,19 @@
+"""The product's settings over a throw-away data folder, which tests/conftest.py starts and ends."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+# Named before the settings read it, and inherited by every process that a test starts.
+if "INTERLOCK_TEST_DATA_DIR" not in os.environ:
+    os.environ["INTERLOCK_TEST_DATA_DIR"] = tempfile.mkdtemp(prefix="interlock-test-", dir="/tmp")
+os.environ["INTERLOCK_DATA_DIR"] = os.environ["INTERLOCK_TEST_DATA_DIR"]
+os.environ.setdefault("SECRET_KEY", "only-for-tests-and-long-enough-for-the-deploy-checks-0123456789")
+os.environ.setdefault("LOG_FORMAT", "console")
+
+from config.settings import *  # noqa: F403
+
+ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", "testserver"]
+# Hashing is made slow on purpose; hundreds of test users need not wait for it.
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
