@@ -1,0 +1,67 @@
+"""Who may see and do what: one place that every view, socket, API call and command asks.
+
+A person without any role in a project cannot tell that it exists: NotFound, never NotAllowed.
+"""
+
+from __future__ import annotations
+
+import enum
+import uuid
+from typing import Any
+
+from django.db.models import QuerySet
+
+from runtime_core.errors import NotAllowed, NotFound
+from runtime_core.models import Membership, Project, Role
+
+
+class Can(enum.Enum):
+    """What a role allows."""
+
+    VIEW = "view"
+    OPERATE = "start, cancel and resume runs"
+    DECIDE = "decide in the inbox"
+    MANAGE = "manage the project"
+
+
+ROLE_ALLOWS: dict[str, frozenset[Can]] = {
+    Role.VIEWER: frozenset({Can.VIEW}),
+    Role.OPERATOR: frozenset({Can.VIEW, Can.OPERATE}),
+    Role.APPROVER: frozenset({Can.VIEW, Can.DECIDE}),
+    Role.ADMIN: frozenset(Can),
+}
+
+
+def visible_projects(user: Any, token_project: uuid.UUID | None = None) -> QuerySet[Project]:
+    """The projects that `user` has a role in (all, for an active superuser), narrowed to the token's project."""
+    if not user.is_authenticated or not user.is_active:
+        return Project.objects.none()
+    projects = Project.objects.all()
+    if not user.is_superuser:
+        projects = projects.filter(memberships__user=user).distinct()
+    return projects.filter(id=token_project) if token_project else projects
+
+
+def allowed(user: Any, project_id: uuid.UUID) -> frozenset[Can]:
+    """What `user` may do in the project right now, read from the rows (a superuser may view and manage, not decide)."""
+    if not user.is_authenticated or not user.is_active:
+        return frozenset()
+    roles = Membership.objects.filter(user_id=user.pk, project_id=project_id).values_list(
+        "role", flat=True
+    )
+    rights = frozenset[Can]().union(*(ROLE_ALLOWS[role] for role in roles))
+    if user.is_superuser:
+        rights |= {Can.VIEW, Can.OPERATE, Can.MANAGE}
+    return rights
+
+
+def require(user: Any, project_id: uuid.UUID, right: Can) -> None:
+    """Pass if `user` has the right; NotFound if they may not even see the project, NotAllowed otherwise."""
+    rights = allowed(user, project_id)
+    if Can.VIEW not in rights:
+        raise NotFound()
+    if right not in rights:
+        raise NotAllowed(
+            f"Your role in this project does not let you {right.value}. Ask a project admin.",
+            right=right.name.lower(),
+        )

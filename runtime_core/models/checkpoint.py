@@ -1,0 +1,34 @@
+"""Checkpoints: from where a run may safely go on."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from runtime_core.ids import new_id
+from runtime_core.models.run import Run
+
+
+class Checkpoint(models.Model):
+    """A point of a run: a few counters, and how far into its messages it reaches; never a copy of them.
+
+    `digest` is the rolling SHA-256 over the run's messages up to `messages`, then the state.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    run = models.ForeignKey(Run, models.CASCADE, related_name="checkpoints")
+    step = models.PositiveIntegerField()
+    epoch = models.PositiveBigIntegerField()
+    reason = models.CharField(max_length=20)
+    schema_version = models.PositiveSmallIntegerField()
+    messages = models.PositiveIntegerField(help_text="How many messages of the run it covers.")
+    state = models.JSONField()
+    digest = models.CharField(max_length=64)
+    created_at = models.DateTimeField(db_default=models.functions.Now())
+
+    class Meta:
+        db_table = "checkpoint"
+        ordering = ["id"]
+        indexes = [models.Index(fields=["run", "-id"], name="checkpoint_latest")]
+
+    def __str__(self) -> str:
+        return f"checkpoint at step {self.step} of {self.run_id}"

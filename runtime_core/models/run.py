@@ -1,0 +1,159 @@
+"""Runs, their leases and their steps."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from runtime_core.ids import new_id
+from runtime_core.models.agent import Agent, AgentVersion
+from runtime_core.models.project import Project
+from runtime_core.models.thread import Thread
+from runtime_core.states import ENDED, RunStatus
+
+_ENDED = sorted(s.value for s in ENDED)
+
+
+class Run(models.Model):
+    """One execution from a request to an end. Its state is written by `transitions.py` alone."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    project = models.ForeignKey(Project, models.CASCADE, related_name="runs")
+    thread = models.ForeignKey(Thread, models.CASCADE, related_name="runs")
+    agent = models.ForeignKey(Agent, models.PROTECT, related_name="runs")
+    agent_version = models.ForeignKey(AgentVersion, models.PROTECT, related_name="+")
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    parent = models.ForeignKey("self", models.SET_NULL, null=True, related_name="children")
+    title = models.CharField(max_length=120)
+    input = models.TextField(help_text="Redacted; what the model reads is the thread's message.")
+    metadata = models.JSONField(default=dict)
+
+    status = models.CharField(max_length=12, default=RunStatus.PENDING.value)
+    version = models.PositiveBigIntegerField(default=0)
+    attempt = models.PositiveIntegerField(default=1)
+    priority = models.SmallIntegerField(default=0)
+    available_at = models.DateTimeField(db_default=models.functions.Now())
+    lease_epoch = models.PositiveBigIntegerField(default=0)
+    claims_without_progress = models.PositiveSmallIntegerField(default=0)
+    model_failures = models.PositiveSmallIntegerField(default=0)
+    cancel_requested_at = models.DateTimeField(null=True)
+    cancel_requested_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
+    )
+    pause_requested_at = models.DateTimeField(null=True)
+
+    next_step = models.PositiveIntegerField(default=0)
+    steps = models.PositiveIntegerField(default=0)
+    last_seq = models.PositiveBigIntegerField(default=0)
+    input_tokens = models.PositiveBigIntegerField(default=0)
+    output_tokens = models.PositiveBigIntegerField(default=0)
+    cost_microusd = models.PositiveBigIntegerField(default=0)
+    max_steps = models.PositiveIntegerField()
+    max_tokens = models.PositiveBigIntegerField()
+    max_cost_microusd = models.PositiveBigIntegerField()
+    deadline_s = models.PositiveIntegerField()
+    deadline_at = models.DateTimeField(null=True)
+
+    output = models.TextField(null=True)
+    error = models.JSONField(null=True)
+    created_at = models.DateTimeField(db_default=models.functions.Now())
+    started_at = models.DateTimeField(null=True)
+    stopped_at = models.DateTimeField(null=True, help_text="When it last began to wait for a person.")
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "run"
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(status__in=[s.value for s in RunStatus]), name="run_status_known"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(status__in=_ENDED, ended_at__isnull=False)
+                | (~models.Q(status__in=_ENDED) & models.Q(ended_at__isnull=True)),
+                name="run_ended_has_a_time",
+            ),
+            models.UniqueConstraint(
+                fields=["thread"], condition=~models.Q(status__in=_ENDED), name="run_one_a_thread"
+            ),
+        ]
+        indexes = [
+            models.Index(
+                "priority",
+                "available_at",
+                "id",
+                condition=models.Q(status=RunStatus.PENDING.value),
+                name="run_to_claim",
+            ),
+            models.Index(
+                "available_at",
+                condition=models.Q(status=RunStatus.WAITING.value),
+                name="run_to_wake",
+            ),
+            models.Index(fields=["project", "-created_at", "-id"], name="run_newest"),
+            models.Index(
+                fields=["project", "status"],
+                condition=~models.Q(status__in=_ENDED),
+                name="run_not_ended",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.title
+
+    @property
+    def state(self) -> RunStatus:
+        """The status as its enum."""
+        return RunStatus(self.status)
+
+    @property
+    def cancelling(self) -> bool:
+        """True while a cancel was asked for and the work has not yet stopped."""
+        return self.cancel_requested_at is not None and not self.state.ended
+
+
+class RunLease(models.Model):
+    """Which worker holds a running run, and until when: narrow, so that heartbeats stay cheap (heap-only updates)."""
+
+    run = models.OneToOneField(Run, models.CASCADE, primary_key=True, related_name="lease")
+    epoch = models.PositiveBigIntegerField()
+    worker = models.CharField(max_length=120)
+    until = models.DateTimeField()
+
+    class Meta:
+        db_table = "run_lease"
+
+    def __str__(self) -> str:
+        return f"{self.worker} until {self.until}"
+
+
+class Step(models.Model):
+    """One model decision or one tool execution of a run."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    run = models.ForeignKey(Run, models.CASCADE, related_name="step_rows")
+    index = models.PositiveIntegerField()
+    kind = models.CharField(max_length=8)
+    status = models.CharField(max_length=10)
+    epoch = models.PositiveBigIntegerField()
+    attempt = models.PositiveIntegerField(default=1)
+    name = models.CharField(max_length=120)
+    detail = models.JSONField(default=dict)
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(db_default=models.functions.Now())
+
+    class Meta:
+        db_table = "step"
+        ordering = ["index"]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "index"], name="step_index_once"),
+            models.CheckConstraint(
+                condition=models.Q(kind__in=["model", "tool"]), name="step_kind_known"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(status__in=["succeeded", "failed", "cancelled"]),
+                name="step_status_known",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"step {self.index} of {self.run_id}"
