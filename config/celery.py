@@ -10,4 +10,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 app = Celery("interlock")
 app.config_from_object("django.conf:settings", namespace="CELERY")
+# Every app's `tasks` module, and those of rooms that keep theirs to themselves.
 app.autodiscover_tasks()
+app.autodiscover_tasks(["runtime_core.scheduling"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +12,32 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from config.services import postgres as embedded_postgres
-from config.services.folder import data_folder
+from config.services.folder import DEFAULT_NAME, data_folder
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
 
+
+def _whole_number(name: str, default: int, *, at_least: int, at_most: int) -> int:
+    text = os.environ.get(name, "") or str(default)
+    if not (text.isascii() and text.isdigit() and at_least <= int(text) <= at_most):
+        raise ImproperlyConfigured(
+            f"{name} is {text!r}; it must be a whole number from {at_least} to {at_most}."
+        )
+    return int(text)
+
+
 # ── Where things are ────────────────────────────────────────────────────────────────────────────
-DATA_FOLDER = data_folder(BASE_DIR / env.str("INTERLOCK_DATA_DIR", default=".data"))
+DATA_FOLDER = data_folder(BASE_DIR / env.str("INTERLOCK_DATA_DIR", default=DEFAULT_NAME))
 DATA_DIR = DATA_FOLDER.root
-PORT = env.int("PORT", default=8000)
+PORT = _whole_number("PORT", 8000, at_least=1, at_most=65_535)
 # `web` for daphne, `worker`, `beat`, else a command: decides how connections are kept.
 PART = env.str("INTERLOCK_PART", default="command")
 
 # ── Safety ──────────────────────────────────────────────────────────────────────────────────────
 DEBUG = env.bool("DEBUG", default=False)
 SECRET_KEY = env.str("SECRET_KEY", default="")
-if not SECRET_KEY and DATA_FOLDER.secret_key_file.is_file():
+if "SECRET_KEY" not in os.environ and DATA_FOLDER.secret_key_file.is_file():
     # `make up` made one for this data folder.
     SECRET_KEY = DATA_FOLDER.secret_key_file.read_text().strip()
 if not SECRET_KEY and DEBUG:
@@ -104,15 +115,23 @@ def _database() -> dict[str, Any]:
             "HOST": str(DATA_FOLDER.sockets),
             "PORT": str(embedded_postgres.PORT),
         }
-    return dict(env.db_url("DATABASE_URL"))
+    try:
+        return dict(env.db_url("DATABASE_URL"))
+    except (ValueError, environ.ImproperlyConfigured):
+        # The text may hold a password, so it is not repeated.
+        raise ImproperlyConfigured(
+            "DATABASE_URL cannot be read; write postgresql://user:password@host:port/name."
+        ) from None
 
 
 # A request that waits longer is lost anyway; a worker's long work is never one statement.
-STATEMENT_TIMEOUT_MS = env.int("INTERLOCK_STATEMENT_TIMEOUT_MS", default=10_000)
+STATEMENT_TIMEOUT_MS = _whole_number(
+    "INTERLOCK_STATEMENT_TIMEOUT_MS", 10_000, at_least=0, at_most=3_600_000
+)
 LOCK_TIMEOUT_MS = 2_000
 IDLE_IN_TRANSACTION_TIMEOUT_MS = 5_000
 # daphne runs each request in a thread of its own, so only a pool bounds its connections.
-WEB_POOL_SIZE = env.int("INTERLOCK_WEB_CONNECTIONS", default=20)
+WEB_POOL_SIZE = _whole_number("INTERLOCK_WEB_CONNECTIONS", 20, at_least=2, at_most=200)
 
 _database_options: dict[str, Any] = {
     "connect_timeout": 5,
@@ -166,7 +185,9 @@ CELERY_TASK_ALWAYS_EAGER = False
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_POOL = "threads"
-CELERY_WORKER_CONCURRENCY = env.int("INTERLOCK_WORKER_THREADS", default=8)
+CELERY_WORKER_CONCURRENCY = _whole_number(
+    "INTERLOCK_WORKER_THREADS", 8, at_least=1, at_most=64
+)
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
@@ -219,6 +240,7 @@ SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 # Behind TLS set HTTPS=1; a local start over plain http must be able to log in.
 HTTPS = env.bool("HTTPS", default=False)
 SECURE_SSL_REDIRECT = HTTPS
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 SESSION_COOKIE_SECURE = HTTPS

@@ -13,6 +13,7 @@ from pathlib import Path
 SOCKET_FOLDER_LIMIT = 85
 # PostgreSQL refuses to run as root, so root runs it as a user that exists on every system.
 UNPRIVILEGED_USER = "nobody"
+DEFAULT_NAME = ".data"
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,16 @@ def secret_key(folder: DataFolder) -> str:
     with os.fdopen(handle, "w") as file:
         file.write(key + "\n")
     return key
+
+
+def ensure_secret_key() -> None:
+    """Give this process and its children the folder's secret key, where none is set."""
+    if "SECRET_KEY" in os.environ:
+        return
+    base = Path(__file__).resolve().parents[2]
+    folder = data_folder(base / os.environ.get("INTERLOCK_DATA_DIR", DEFAULT_NAME))
+    folder.root.mkdir(parents=True, exist_ok=True)
+    os.environ["SECRET_KEY"] = secret_key(folder)
 
 
 def _own(path: Path, owner: Owner) -> None:

@@ -45,6 +45,11 @@ def start(
     )
 
 
+def bind_to_parent(number: signal.Signals) -> None:
+    """Ask the kernel to send this process a signal when its parent ends."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, int(number), 0, 0, 0)
+
+
 def _main(arguments: list[str]) -> None:
     parent, death_signal, uid, gid = (int(value) for value in arguments[:4])
     if os.geteuid() == 0 and uid != 0:
@@ -52,7 +57,7 @@ def _main(arguments: list[str]) -> None:
         os.setgid(gid)
         os.setuid(uid)
     # After the change of user, which would clear it.
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
+    bind_to_parent(signal.Signals(death_signal))
     if os.getppid() != parent:  # it died before the kernel knew our wish
         sys.exit(1)
     os.execvp(arguments[4], arguments[4:])  # noqa: S606

@@ -1,0 +1,1 @@
+"""Keeps the whole product running as one command: services, web, worker, beat."""
