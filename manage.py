@@ -22,10 +22,12 @@ def main(arguments: list[str]) -> None:
     except ImportError as error:
         sys.exit(f"{error}: the environment is not complete; run `make up` or `make test` once")
     with told_in_one_line():
-        if command in STARTERS:
-            from config.services.folder import ensure_secret_key
+        from config.services import folder
 
-            ensure_secret_key()
+        if command in STARTERS:
+            folder.ensure_secret_key()
+        elif command == "doctor":
+            folder.lend_secret_key()
         from django.core.management import execute_from_command_line
 
         execute_from_command_line(arguments)

@@ -35,18 +35,3 @@ def refuse_any_host(**_: Any) -> list[CheckMessage]:
             id="config.E002",
         )
     ]
-
-
-@register(Tags.database)
-def refuse_other_databases(**_: Any) -> list[CheckMessage]:
-    """State changes are written in PostgreSQL's own SQL."""
-    engine = settings.DATABASES["default"]["ENGINE"]
-    if engine == "django.db.backends.postgresql":
-        return []
-    return [
-        Error(
-            f"Interlock needs PostgreSQL; DATABASE_URL selects {engine}.",
-            hint="Use postgresql://user:password@host/name, or unset it for the embedded one.",
-            id="config.E003",
-        )
-    ]

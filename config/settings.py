@@ -13,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from config.services import postgres as embedded_postgres
 from config.services.folder import DEFAULT_NAME, data_folder
+from traces.gate import clean_log_line
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -116,11 +117,14 @@ def _database() -> dict[str, Any]:
             "PORT": str(embedded_postgres.PORT),
         }
     try:
+        if env.str("DATABASE_URL").partition("://")[0] not in ("postgresql", "postgres"):
+            raise ValueError
         return dict(env.db_url("DATABASE_URL"))
-    except (ValueError, environ.ImproperlyConfigured):
+    except ValueError:
         # The text may hold a password, so it is not repeated.
         raise ImproperlyConfigured(
-            "DATABASE_URL cannot be read; write postgresql://user:password@host:port/name."
+            "DATABASE_URL names no PostgreSQL database: write "
+            "postgresql://user:password@host:port/name, or unset it for the embedded one."
         ) from None
 
 
@@ -185,9 +189,7 @@ CELERY_TASK_ALWAYS_EAGER = False
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_POOL = "threads"
-CELERY_WORKER_CONCURRENCY = _whole_number(
-    "INTERLOCK_WORKER_THREADS", 8, at_least=1, at_most=64
-)
+CELERY_WORKER_CONCURRENCY = _whole_number("INTERLOCK_WORKER_THREADS", 8, at_least=1, at_most=64)
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
@@ -216,6 +218,12 @@ CHANNEL_LAYERS = {
 }
 
 # ── Runtime: what it takes from above through ports, and where tools and models come from ───────
+INTERLOCK_PORTS = {
+    "redactor": "traces.gate.redactor",
+    "audit": "traces.audit.log",
+    "spans": "traces.spans.sink",
+    "decision_guard": "approvals.guard.guard",
+}
 TOOL_MODULES: list[str] = [*env.list("TOOL_MODULES", default=[])]
 INTERLOCK_MODEL = env.str("INTERLOCK_MODEL", default="")
 
@@ -233,6 +241,7 @@ CONTENT_SECURITY_POLICY = {
         "object-src": [NONE],
     },
 }
+DEFAULT_EXCEPTION_REPORTER = "traces.error_page.RedactingReporter"
 X_FRAME_OPTIONS = "DENY"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
@@ -295,13 +304,14 @@ LOGGING = {
             "processors": [
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.format_exc_info,
+                clean_log_line,
                 structlog.processors.JSONRenderer()
                 if LOG_FORMAT == "json"
                 else structlog.dev.ConsoleRenderer(colors=False),
             ],
         },
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
+    "handlers": {"stderr": {"class": "traces.gate.SafeStreamHandler", "formatter": "structured"}},
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
         # The default ones would print each line a second time.

@@ -9,7 +9,9 @@ import tempfile
 if "INTERLOCK_TEST_DATA_DIR" not in os.environ:
     os.environ["INTERLOCK_TEST_DATA_DIR"] = tempfile.mkdtemp(prefix="interlock-test-", dir="/tmp")
 os.environ["INTERLOCK_DATA_DIR"] = os.environ["INTERLOCK_TEST_DATA_DIR"]
-os.environ.setdefault("SECRET_KEY", "only-for-tests-and-long-enough-for-the-deploy-checks-0123456789")
+os.environ.setdefault(
+    "SECRET_KEY", "only-for-tests-and-long-enough-for-the-deploy-checks-0123456789"
+)
 os.environ.setdefault("LOG_FORMAT", "console")
 
 from config.settings import *  # noqa: F403

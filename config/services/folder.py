@@ -14,6 +14,7 @@ SOCKET_FOLDER_LIMIT = 85
 # PostgreSQL refuses to run as root, so root runs it as a user that exists on every system.
 UNPRIVILEGED_USER = "nobody"
 DEFAULT_NAME = ".data"
+LENT_KEY_MARK = "INTERLOCK_SECRET_KEY_IS_LENT"
 
 
 @dataclass(frozen=True)
@@ -119,10 +120,20 @@ def ensure_secret_key() -> None:
     """Give this process and its children the folder's secret key, where none is set."""
     if "SECRET_KEY" in os.environ:
         return
-    base = Path(__file__).resolve().parents[2]
-    folder = data_folder(base / os.environ.get("INTERLOCK_DATA_DIR", DEFAULT_NAME))
+    folder = _named_by_environment()
     folder.root.mkdir(parents=True, exist_ok=True)
     os.environ["SECRET_KEY"] = secret_key(folder)
+
+
+def lend_secret_key() -> None:
+    """Let a command that only looks run where there is no secret key yet."""
+    if "SECRET_KEY" not in os.environ and not _named_by_environment().secret_key_file.is_file():
+        os.environ.update({"SECRET_KEY": secrets.token_urlsafe(48), LENT_KEY_MARK: "1"})
+
+
+def _named_by_environment() -> DataFolder:
+    base = Path(__file__).resolve().parents[2]
+    return data_folder(base / os.environ.get("INTERLOCK_DATA_DIR", DEFAULT_NAME))
 
 
 def _own(path: Path, owner: Owner) -> None:

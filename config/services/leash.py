@@ -33,7 +33,10 @@ def start(
     Call it from a thread that lives as long as the process: the kernel looks at the thread.
     """
     leash = [sys.executable, "-I", "-S", __file__, str(os.getpid()), str(int(on_parent_death))]
-    identity = [str(os.geteuid() if uid is None else uid), str(os.getegid() if gid is None else gid)]
+    identity = [
+        str(os.geteuid() if uid is None else uid),
+        str(os.getegid() if gid is None else gid),
+    ]
     return subprocess.Popen(  # noqa: S603 (our own commands only)
         [*leash, *identity, *command],
         stdin=subprocess.DEVNULL,

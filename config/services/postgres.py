@@ -48,7 +48,11 @@ class Postgres:
         self.folder = folder
         self.log = folder.logs / "postgres.log"
         self.process: subprocess.Popen[bytes] | None = None
-        self._settings = {**SETTINGS, **(extra or {}), "unix_socket_directories": str(folder.sockets)}
+        self._settings = {
+            **SETTINGS,
+            **(extra or {}),
+            "unix_socket_directories": str(folder.sockets),
+        }
 
     def start(self) -> None:
         """Start the server and return when role and database are there; repeat as you like."""
@@ -57,7 +61,9 @@ class Postgres:
         if not (self.folder.postgres / "PG_VERSION").exists():
             _initialise(self.folder, owner, self.log)
         self._clear_leftover()
-        options = [word for name, value in self._settings.items() for word in ("-c", f"{name}={value}")]
+        options = [
+            word for name, value in self._settings.items() for word in ("-c", f"{name}={value}")
+        ]
         with self.log.open("ab") as output:
             self.process = leash.start(
                 [program, "-D", str(self.folder.postgres), "-p", str(PORT), *options],
@@ -83,8 +89,12 @@ class Postgres:
 
     def _connect(self, database: str) -> psycopg.Connection[tuple[object, ...]]:
         return psycopg.connect(
-            host=str(self.folder.sockets), port=PORT, user="postgres", dbname=database,
-            connect_timeout=3, autocommit=True,
+            host=str(self.folder.sockets),
+            port=PORT,
+            user="postgres",
+            dbname=database,
+            connect_timeout=3,
+            autocommit=True,
         )
 
     def _answers(self) -> bool:
@@ -96,8 +106,12 @@ class Postgres:
 
     def _ensure_database(self) -> None:
         with self._connect("postgres") as connection:
-            if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (ROLE,)).fetchone():
-                connection.execute(sql.SQL("CREATE ROLE {} LOGIN CREATEDB").format(sql.Identifier(ROLE)))
+            if not connection.execute(
+                "SELECT 1 FROM pg_roles WHERE rolname = %s", (ROLE,)
+            ).fetchone():
+                connection.execute(
+                    sql.SQL("CREATE ROLE {} LOGIN CREATEDB").format(sql.Identifier(ROLE))
+                )
             if not connection.execute(
                 "SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)
             ).fetchone():
@@ -123,8 +137,15 @@ def _initialise(folder: DataFolder, owner: Owner, log: Path) -> None:
     for left in sorted(folder.postgres.rglob("*"), reverse=True):
         left.rmdir() if left.is_dir() and not left.is_symlink() else left.unlink()
     command = [
-        _binary("initdb", owner), "-D", str(folder.postgres), "-U", "postgres",
-        "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync",
+        _binary("initdb", owner),
+        "-D",
+        str(folder.postgres),
+        "-U",
+        "postgres",
+        "--auth=trust",
+        "--encoding=UTF8",
+        "--locale=C.UTF-8",
+        "--no-sync",
     ]
     with log.open("ab") as output:
         child = leash.start(

@@ -17,7 +17,12 @@ class ServiceFailed(Exception):
 
 
 def wait_until_ready(
-    process: subprocess.Popen[bytes], answers: Callable[[], bool], *, name: str, log: Path, within_s: float
+    process: subprocess.Popen[bytes],
+    answers: Callable[[], bool],
+    *,
+    name: str,
+    log: Path,
+    within_s: float,
 ) -> None:
     """Return when the service answers; raise `ServiceFailed` if it ends or takes too long."""
     deadline = time.monotonic() + within_s
@@ -30,7 +35,9 @@ def wait_until_ready(
         time.sleep(POLL_S)
 
 
-def end(process: subprocess.Popen[bytes], signals: tuple[signal.Signals, ...], *, within_s: float) -> None:
+def end(
+    process: subprocess.Popen[bytes], signals: tuple[signal.Signals, ...], *, within_s: float
+) -> None:
     """Send one signal after another, each with its share of the time, until the process is gone."""
     for number in signals:
         if process.poll() is not None:
@@ -42,7 +49,9 @@ def end(process: subprocess.Popen[bytes], signals: tuple[signal.Signals, ...], *
             continue
 
 
-def wait_for_leftover(pid: int | None, program: str, signals: tuple[signal.Signals, ...], *, within_s: float) -> None:
+def wait_for_leftover(
+    pid: int | None, program: str, signals: tuple[signal.Signals, ...], *, within_s: float
+) -> None:
     """Wait for a program of an earlier start that is still ending, and press it if need be."""
     if pid is None or not runs(pid, program):
         return

@@ -34,7 +34,10 @@ class Valkey:
             open_way_to(program)
         pid_file = self.folder.valkey / "valkey.pid"
         process.wait_for_leftover(
-            process.read_pid(pid_file), "valkey-server", (signal.SIGTERM, signal.SIGKILL), within_s=4
+            process.read_pid(pid_file),
+            "valkey-server",
+            (signal.SIGTERM, signal.SIGKILL),
+            within_s=4,
         )
         with self.log.open("ab") as output:
             self.process = leash.start(

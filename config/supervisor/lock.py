@@ -48,9 +48,11 @@ class FolderLock:
 
 
 def read_holder(path: Path) -> dict[str, Any]:
-    """Read who holds the folder: `pid`, `port`, `ready`; empty where nobody does."""
+    """Read who holds the folder: `pid`, `port`, `ready`; empty where nobody alive does."""
     try:
         facts = json.loads(path.read_text())
     except (OSError, ValueError):
         return {}
-    return facts if isinstance(facts, dict) else {}
+    if not isinstance(facts, dict) or not Path(f"/proc/{facts.get('pid')}").exists():
+        return {}
+    return facts

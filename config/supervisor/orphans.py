@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -18,7 +19,7 @@ def adopt() -> None:
 
 
 def reap(known: Collection[int]) -> None:
-    """Clear the adopted processes that have ended; the known ones have an owner who asks for them."""
+    """Clear the adopted processes that have ended. The known ones have an owner who asks."""
     for pid in children():
         if pid not in known:
             _reap_one(pid)
@@ -29,10 +30,8 @@ def end_all(within_s: float) -> None:
     deadline = time.monotonic() + within_s
     while (left := children()) and time.monotonic() < deadline:
         for pid in left:
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
             _reap_one(pid)
         time.sleep(0.02)
 
@@ -55,7 +54,5 @@ def _parent_of(entry: Path) -> int | None:
 
 
 def _reap_one(pid: int) -> None:
-    try:
+    with suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:
-        pass

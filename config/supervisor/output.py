@@ -25,7 +25,9 @@ def say(line: str) -> None:
 
 def follow(process: subprocess.Popen[bytes], name: str, log: Path) -> threading.Thread:
     """Copy a process's output until it ends, in a thread of its own."""
-    thread = threading.Thread(target=_copy, args=(process, name, log), daemon=True, name=f"log-{name}")
+    thread = threading.Thread(
+        target=_copy, args=(process, name, log), daemon=True, name=f"log-{name}"
+    )
     thread.start()
     return thread
 

@@ -1,4 +1,4 @@
-"""One part of the product (web, worker, beat, a service): start it, notice its end, start it again."""
+"""One part of the product (web, worker, beat, a service): started, watched, started again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from config.supervisor.output import say
@@ -71,10 +72,8 @@ class Part:
 
 def end_group(leader: int, number: signal.Signals) -> None:
     """Signal a whole process group, which may be gone."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(leader, number)
-    except ProcessLookupError:
-        pass
 
 
 def describe_end(code: int | None) -> str:

@@ -69,14 +69,38 @@ class Stack:
     def start_parts(self) -> None:
         """Start web, worker and beat."""
         celery = [sys.executable, "-m", "celery", "-q", "-A", "config"]
-        self._add_part("web", [
-            sys.executable, "-m", "daphne", "-b", self.host, "-p", str(self.port), "-v", "0",
-            "--no-server-name", "config.asgi:application",
-        ])
-        self._add_part("worker", [
-            *celery, "worker", "--pool", "threads", "-n", "interlock@%h", "--loglevel", "INFO",
-            "--without-gossip", "--without-mingle", "--without-heartbeat",
-        ])
+        self._add_part(
+            "web",
+            [
+                sys.executable,
+                "-m",
+                "daphne",
+                "-b",
+                self.host,
+                "-p",
+                str(self.port),
+                "-v",
+                "0",
+                "--no-server-name",
+                "config.asgi:application",
+            ],
+        )
+        self._add_part(
+            "worker",
+            [
+                *celery,
+                "worker",
+                "--pool",
+                "threads",
+                "-n",
+                "interlock@%h",
+                "--loglevel",
+                "INFO",
+                "--without-gossip",
+                "--without-mingle",
+                "--without-heartbeat",
+            ],
+        )
         self._add_part("beat", [*celery, "beat", "--loglevel", "INFO", "--pidfile", ""])
 
     def wait_until_ready(self) -> None:
@@ -164,7 +188,7 @@ class Stack:
 
     def _answers(self) -> bool:
         try:
-            request = urllib.request.Request(  # noqa: S310 (our own address)
+            request = urllib.request.Request(
                 f"http://{self.host}:{self.port}/readyz", headers={"Host": self.probe_host}
             )
             with urllib.request.urlopen(request, timeout=2) as answer:  # noqa: S310

@@ -18,7 +18,10 @@ def test_readyz_says_ok_when_all_parts_answer(client: Client, valkey_server: Val
 
     assert answer.status_code == 200
     assert answer.json() == {
-        "status": "ok", "database": "ok", "broker": "ok", "migrations": "ok",
+        "status": "ok",
+        "database": "ok",
+        "broker": "ok",
+        "migrations": "ok",
     }
 
 

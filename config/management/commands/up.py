@@ -96,8 +96,9 @@ def require_free_port(port: int) -> None:
             if error.errno != errno.EADDRINUSE:
                 raise CommandError(f"port {port} cannot be used: {error.strerror}") from error
             if time.monotonic() > deadline:
+                another = port % 60_000 + 123
                 raise CommandError(
-                    f"port {port} is in use; choose another one, e.g. PORT={port % 60_000 + 123} make up"
+                    f"port {port} is in use; choose another one, e.g. PORT={another} make up"
                 ) from error
         time.sleep(0.05)
 
