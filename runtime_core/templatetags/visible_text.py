@@ -42,7 +42,15 @@ def as_text(value: object) -> str:
 
 def show_text(value: object) -> str:
     """Escaped HTML of the whole text with hidden characters, blank runs and redactions made visible."""
-    return _render(as_text(value), _show_characters)
+    text = as_text(value)
+    parts: list[str] = []
+    end = 0
+    for match in PIECES.finditer(text):
+        parts.append(_show_characters(text[end : match.start()]))
+        is_marker = match["kind"] or match["why"]
+        parts.append(_chip(match) if is_marker else _blanks(match))
+        end = match.end()
+    return "".join([*parts, _show_characters(text[end:])])
 
 
 def mark_redactions(value: object) -> str:
@@ -65,17 +73,6 @@ def count_hidden(value: object) -> int:
 def count_blank_runs(value: object) -> int:
     """How many runs of blanks are long enough to push text out of sight."""
     return sum(1 for _ in BLANK_PATTERN.finditer(as_text(value)))
-
-
-def _render(text: str, show: _Shower) -> str:
-    parts: list[str] = []
-    end = 0
-    for match in PIECES.finditer(text):
-        parts.append(show(text[end : match.start()]))
-        is_marker = match["kind"] or match["why"]
-        parts.append(_chip(match) if is_marker else _blanks(match))
-        end = match.end()
-    return "".join([*parts, show(text[end:])])
 
 
 def _show_characters(text: str) -> str:

@@ -1,0 +1,13 @@
+/* The one module a page loads: starts each part once. */
+import * as announce from "./announce.js";
+import * as copy from "./copy.js";
+import * as dialogs from "./dialogs.js";
+import * as forms from "./forms.js";
+import * as inboxLive from "./inbox-live.js";
+import * as keys from "./keys.js";
+import * as live from "./live.js";
+import * as swaps from "./swaps.js";
+import * as time from "./time.js";
+import * as tree from "./tree.js";
+
+for (const part of [announce, time, copy, dialogs, forms, swaps, keys, tree, live, inboxLive]) part.start();
