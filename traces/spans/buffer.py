@@ -1,0 +1,120 @@
+"""The sink: a bounded queue and a thread that writes it. It may lose spans, but never waits."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+import uuid
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from django.db import connection
+
+from runtime_core import clock
+from runtime_core.values import Json, Span
+from traces.spans import table
+
+QUEUE_SPANS = 5_000
+QUEUE_BYTES = 32_000_000
+BATCH = 200
+INTERVAL_SECONDS = 0.2
+FLUSH_SECONDS = 5.0
+TRIES = 3
+WEIGHED_NODES = 200
+
+logger = logging.getLogger(__name__)
+
+
+class Sink:
+    """Takes spans and writes them from its own thread; counts those it `dropped`."""
+
+    def __init__(self) -> None:
+        self.dropped = 0
+        self._queue: deque[tuple[int, Span]] = deque()
+        self._bytes = 0
+        self._busy = False
+        self._state = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def write(self, spans: Sequence[Span]) -> None:
+        """Take the spans; drop what the queue has no room for."""
+        weighed = [(_weight(span), span) for span in spans]
+        with self._state:
+            for weight, span in weighed:
+                if len(self._queue) >= QUEUE_SPANS or self._bytes + weight > QUEUE_BYTES:
+                    self.dropped += 1
+                    continue
+                self._queue.append((weight, span))
+                self._bytes += weight
+            self._ensure_thread()
+            self._state.notify_all()
+
+    def flush(self) -> None:
+        """Wait until everything taken so far is written, at most five seconds."""
+        with self._state:
+            self._state.wait_for(lambda: not self._queue and not self._busy, FLUSH_SECONDS)
+
+    def abandon(self, run_id: uuid.UUID, before_epoch: int) -> None:
+        """Close what a lost worker left open; the run's own span and waits for people go on."""
+        self.flush()
+        table.abandon(run_id, before_epoch, clock.now())
+
+    def _ensure_thread(self) -> None:
+        # After a fork the thread is not there any more, although the object is.
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._drain, name="spans", daemon=True)
+            self._thread.start()
+            atexit.unregister(self.flush)
+            atexit.register(self.flush)
+
+    def _drain(self) -> None:
+        while True:
+            batch = self._take()
+            self._store(batch)
+            with self._state:
+                self._busy = False
+                self._state.notify_all()
+                if not self._queue:
+                    # Collect for a moment: one commit for a step's spans instead of one each.
+                    self._state.wait(INTERVAL_SECONDS)
+
+    def _take(self) -> list[Span]:
+        with self._state:
+            self._state.wait_for(lambda: self._queue)
+            taken = [self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))]
+            self._bytes -= sum(weight for weight, _ in taken)
+            self._busy = True
+        return [span for _, span in taken]
+
+    def _store(self, batch: Sequence[Span]) -> None:
+        for attempt in range(1, TRIES + 1):
+            try:
+                table.upsert(batch)
+                return
+            except Exception:
+                logger.warning("spans not written, try %d of %d", attempt, TRIES, exc_info=True)
+                with self._state:
+                    self._state.wait(INTERVAL_SECONDS * attempt)
+            finally:
+                connection.close()
+        self.dropped += len(batch)
+
+
+def _weight(span: Span) -> int:
+    """About how many bytes a span holds; looks at a bounded number of values."""
+    total, todo, seen = 500, [span.input, span.output, span.attrs], 0
+    while todo and seen < WEIGHED_NODES:
+        total += _own_weight(todo.pop(), todo)
+        seen += 1
+    return total + 100 * len(todo)
+
+
+def _own_weight(value: Json, todo: list[Json]) -> int:
+    if isinstance(value, str | bytes):
+        return len(value)
+    if isinstance(value, Mapping):
+        todo.extend(value.values())
+    elif isinstance(value, list | tuple):
+        todo.extend(value)
+    return 8
