@@ -1,0 +1,178 @@
+"""The conversation as messages: made, stored, read back, and put in the order that every provider accepts."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from runtime_core.clock import now
+from runtime_core.values import Json, ProposedCall
+
+Outcome = Literal["success", "failed", "denied"]
+
+NOT_EXECUTED = "Not executed: the run was interrupted."
+
+_UNSTORABLE = re.compile(r"\\u0000|[\ud800-\udfff]")
+_BAD_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_NAME_LENGTH = 64
+
+
+def dump(message: ModelMessage) -> Json:
+    """The message as JSON that PostgreSQL can hold; `load` gives back an equal one.
+
+    A message with characters that `jsonb` cannot hold becomes `{"ascii": its JSON as escaped text}`.
+    """
+    value = ModelMessagesTypeAdapter.dump_python([message], mode="json")[0]
+    text = json.dumps(value, ensure_ascii=False)
+    return {"ascii": json.dumps(value)} if _UNSTORABLE.search(text) else value
+
+
+def load(value: Json) -> ModelMessage:
+    """The message that `dump` stored."""
+    if value.keys() == {"ascii"}:
+        value = json.loads(value["ascii"])
+    return ModelMessagesTypeAdapter.validate_python([value])[0]
+
+
+def user_request(text: str, instructions: str | None = None) -> ModelRequest:
+    """What the user says."""
+    at = now()
+    return ModelRequest(
+        parts=[UserPromptPart(text, timestamp=at)], timestamp=at, instructions=instructions
+    )
+
+
+def tool_results(results: Iterable[tuple[str, str, Json, Outcome]]) -> ModelRequest:
+    """The results of one response's calls, each as (call id, tool, content, outcome)."""
+    at = now()
+    parts = [
+        ToolReturnPart(
+            tool_name=tool, content=content, tool_call_id=call_id, outcome=outcome, timestamp=at
+        )
+        for call_id, tool, content, outcome in results
+    ]
+    return ModelRequest(parts=parts, timestamp=at)
+
+
+def calls_of(response: ModelResponse) -> tuple[ProposedCall, ...]:
+    """The calls that a response proposes, in its own words."""
+    return tuple(
+        ProposedCall(part.tool_call_id, part.tool_name, _args_text(part))
+        for part in _call_parts(response)
+    )
+
+
+def text_of(response: ModelResponse) -> str:
+    """What a response says in plain text."""
+    return "".join(part.content for part in response.parts if isinstance(part, TextPart))
+
+
+def answers_every_call(messages: Sequence[ModelMessage]) -> bool:
+    """True if every call has exactly one result, directly after its response, and no result lacks its call."""
+    expected: list[str] = []
+    for message in messages:
+        got = [part.tool_call_id for part in message.parts if isinstance(part, ToolReturnPart)]
+        if sorted(got) != sorted(expected):
+            return False
+        expected = [part.tool_call_id for part in _call_parts(message)]
+    return not expected
+
+
+def paired(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
+    """The messages with exactly one result for each call, directly after it, in the order of the calls.
+
+    A call without a result gets one that says it was not executed; a second result and a result without a call go.
+    """
+    if answers_every_call(messages):
+        return tuple(messages)
+    ordered: list[ModelMessage] = []
+    for position, message in enumerate(messages):
+        if isinstance(message, ModelRequest):
+            rest = [part for part in message.parts if not isinstance(part, ToolReturnPart)]
+            if rest:
+                ordered.append(dataclasses.replace(message, parts=rest))
+            continue
+        ordered.append(message)
+        if calls := _call_parts(message):
+            ordered.append(_results_for(message, calls, messages[position + 1 :]))
+    return tuple(ordered)
+
+
+def sendable(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """The messages as any provider takes them: paired, and with tool names in the letters they allow."""
+    return [_with_plain_names(message) for message in paired(messages)]
+
+
+def _results_for(
+    response: ModelResponse, calls: Sequence[ToolCallPart], later: Sequence[ModelMessage]
+) -> ModelRequest:
+    found: dict[str, ToolReturnPart] = {}
+    for message in later:
+        for part in message.parts:
+            if isinstance(part, ToolReturnPart):
+                found.setdefault(part.tool_call_id, part)
+    missing = {call.tool_call_id: call for call in calls if call.tool_call_id not in found}
+    for call_id, call in missing.items():
+        found[call_id] = ToolReturnPart(
+            tool_name=call.tool_name,
+            content=NOT_EXECUTED,
+            tool_call_id=call_id,
+            outcome="interrupted",
+            timestamp=response.timestamp,
+        )
+    return ModelRequest(
+        parts=[found[call.tool_call_id] for call in calls], timestamp=response.timestamp
+    )
+
+
+def _with_plain_names(message: ModelMessage) -> ModelMessage:
+    if not any(
+        _BAD_NAME.search(name) or not 0 < len(name) <= _NAME_LENGTH for name in _names(message)
+    ):
+        return message
+    parts = [
+        dataclasses.replace(part, tool_name=_plain(part.tool_name))
+        if isinstance(part, ToolCallPart | ToolReturnPart)
+        else part
+        for part in message.parts
+    ]
+    return dataclasses.replace(message, parts=parts)  # type: ignore[arg-type]
+
+
+def _names(message: ModelMessage) -> list[str]:
+    return [
+        part.tool_name for part in message.parts if isinstance(part, ToolCallPart | ToolReturnPart)
+    ]
+
+
+def _plain(name: str) -> str:
+    return _BAD_NAME.sub("_", name)[:_NAME_LENGTH] or "unknown"
+
+
+def _call_parts(message: ModelMessage) -> list[ToolCallPart]:
+    if not isinstance(message, ModelResponse):
+        return []
+    return [part for part in message.parts if isinstance(part, ToolCallPart)]
+
+
+def _args_text(part: ToolCallPart) -> str:
+    match part.args:
+        case None:
+            return ""
+        case str():
+            return part.args
+    return json.dumps(part.args, ensure_ascii=False)

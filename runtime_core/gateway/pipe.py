@@ -1,0 +1,59 @@
+"""A bounded queue from a coroutine to a thread: the coroutine waits while it is full, the thread wakes when it fills."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Pipe(Generic[T]):
+    """One writer on the loop, one reader in a thread; at most `capacity` items wait in it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, capacity: int) -> None:
+        self._loop = loop
+        self._capacity = capacity
+        self._items: deque[T] = deque()
+        self._filled = threading.Condition()
+        self._room = asyncio.Event()
+        self._ended = False
+
+    async def put(self, item: T) -> None:
+        """Add one item, waiting for room; only on the loop."""
+        while not self._added(item):
+            self._room.clear()
+            if self.full:
+                await self._room.wait()
+
+    @property
+    def full(self) -> bool:
+        return len(self._items) >= self._capacity
+
+    def end(self) -> None:
+        """Nothing more will come: a reader that waits returns at once."""
+        with self._filled:
+            self._ended = True
+            self._filled.notify()
+
+    def take(self, timeout_seconds: float) -> tuple[list[T], bool]:
+        """All items that are there, waiting up to the timeout for the first, and whether the pipe has ended."""
+        with self._filled:
+            if not self._items and not self._ended:
+                self._filled.wait(timeout_seconds)
+            items = list(self._items)
+            self._items.clear()
+            ended = self._ended
+        if items and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._room.set)
+        return items, ended
+
+    def _added(self, item: T) -> bool:
+        with self._filled:
+            if self.full:
+                return False
+            self._items.append(item)
+            self._filled.notify()
+            return True
