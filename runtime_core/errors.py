@@ -3,6 +3,7 @@
     InterlockError
     ├── RequestError          what a caller asked for cannot be done        (4xx)
     │   ├── NotFound  NotAllowed  InvalidInput  InvalidPayload
+    │   ├── Unauthenticated  CsrfFailed  TooLarge  UnsupportedMediaType     (how it was asked)
     │   ├── IllegalTransition  ThreadBusy  Backpressure  IdempotencyMismatch
     │   └── DecisionConflict: StaleVersion  AlreadyDecided  Withdrawn  Expired
     ├── Fenced                this worker no longer owns the run: stop touching it
@@ -77,6 +78,34 @@ class InvalidPayload(RequestError):
 
     code = "invalid_payload"
     http_status = 422
+
+
+class Unauthenticated(RequestError):
+    """Log in, or send `Authorization: Bearer <token>` with a token that is neither revoked nor expired."""
+
+    code = "unauthenticated"
+    http_status = 401
+
+
+class CsrfFailed(RequestError):
+    """A write with a session cookie needs the X-CSRFToken header; scripts use a bearer token instead."""
+
+    code = "csrf_failed"
+    http_status = 403
+
+
+class TooLarge(RequestError):
+    """The request's body is larger than this server takes."""
+
+    code = "too_large"
+    http_status = 413
+
+
+class UnsupportedMediaType(RequestError):
+    """Send the body as application/json."""
+
+    code = "unsupported_media_type"
+    http_status = 415
 
 
 class IllegalTransition(RequestError):

@@ -1,0 +1,1 @@
+"""Events: their types, appending them, reading after a cursor, and telling web processes that there are new ones."""

@@ -1,0 +1,53 @@
+"""Whether the one at the other end of a stream is still who they were, and may still see what it carries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.db import DatabaseError, InterfaceError
+
+from runtime_core import clock
+from runtime_core.callers import Caller, Credentials
+from runtime_core.db_threads import in_db_thread
+
+# A stream sends nothing under an answer older than this, and asks again this often while it has nothing to send.
+FRESH_S = 2.0
+# While the database cannot answer, nothing is sent; after this long the stream is given up.
+PATIENCE_S = 10.0
+
+
+class CannotTell(Exception):
+    """The database did not answer in time, so nobody knows whether the stream may go on."""
+
+
+class Standing:
+    """Asks again and again: `may` is called with the caller of the moment and raises if they may not (any more)."""
+
+    def __init__(self, credentials: Credentials, may: Callable[[Caller], None]) -> None:
+        self._credentials = credentials
+        self._may = may
+        self._confirmed_at: float | None = None
+
+    async def confirmed(self) -> bool:
+        """True if it may be sent now, False if the database cannot say yet; raises if it may not.
+
+        Raises Unauthenticated, NotFound or NotAllowed, and CannotTell when patience is over.
+        """
+        if self._age() < FRESH_S:
+            return True
+        try:
+            await in_db_thread(self._look)
+        except (DatabaseError, InterfaceError) as error:
+            if self._age() > PATIENCE_S:
+                raise CannotTell() from error
+            return False
+        self._confirmed_at = clock.monotonic()
+        return True
+
+    def _age(self) -> float:
+        if self._confirmed_at is None:
+            return float("inf")
+        return clock.monotonic() - self._confirmed_at
+
+    def _look(self) -> None:
+        self._may(self._credentials.caller())
