@@ -96,52 +96,53 @@ def _api_error(error: px.ModelAPIError, heard: bool) -> ModelError:
         if value is not None
     }
     kind, sentence = _kind(error, status, said, heard)
-    return kind(f"{sentence} {said}".strip(), **data)
+    return kind(f"{sentence}: {said}" if said else sentence, **data)
 
 
 def _kind(
     error: px.ModelAPIError, status: int | None, said: str, heard: bool
 ) -> tuple[type[ModelError], str]:
-    too_long = (
-        status == 413 or (status in _TOO_LONG_STATUS or status is None) and _TOO_LONG.search(said)
-    )
-    if isinstance(error, px.ModelContextWindowExceededError) or too_long:
-        return ContextTooLong, "The conversation no longer fits the model:"
-    match error:
-        case px.ModelQuotaExceededError():
-            return ModelRejected, "The quota or credit at the model's provider is used up:"
-        case px.ModelRateLimitError():
-            return RateLimited, "The model's provider asks to slow down:"
-        case px.ModelRequestTimeout():
-            return ModelTimeout, "The model did not answer in time."
-        case px.ModelTimeoutError():
-            return (
-                ModelTimeout,
-                f"The model's provider could not be reached in time ({error.phase or 'connect'}).",
-            )
-        case px.ModelConnectionError() if heard:
-            return ModelProtocolError, "The model's stream broke off."
-        case px.ModelConnectionError():
-            return (
-                ModelUnavailable,
-                "The model's provider cannot be reached; is its base URL right?",
-            )
-        case px.ModelUnavailableError() | px.ModelServerError():
-            return ModelUnavailable, f"The model's provider failed ({status or 'in its stream'}):"
-        case px.ModelAuthenticationError():
-            return ModelRejected, "The model's provider refused the API key or its rights:"
-        case px.ModelNotFoundError():
-            return ModelRejected, "The model's provider does not know this model or address:"
-        case px.ModelRequestRejectedError():
-            return ModelRejected, "The model's provider refused the request:"
+    if _says_too_long(error, status, said):
+        return ContextTooLong, "The conversation no longer fits the model"
+    if isinstance(error, px.ModelConnectionError | px.ModelRequestTimeout):
+        return _connection_kind(error, heard)
+    where = status or "in its stream"
+    for category, kind, sentence in _CATEGORIES:
+        if isinstance(error, category):
+            return kind, f"{sentence} ({where})"
     if status in _AGAIN_STATUS:
-        return ModelUnavailable, f"The model's provider could not serve the request ({status}):"
-    if status is not None and 400 <= status < 500 or error.provider_error_type in _REJECTED_TYPES:
-        return (
-            ModelRejected,
-            f"The model's provider refused the request ({status or 'in its stream'}):",
-        )
-    return ModelProtocolError, "The model's stream failed:"
+        return ModelUnavailable, f"The model's provider could not serve the request ({where})"
+    if (status and 400 <= status < 500) or error.provider_error_type in _REJECTED_TYPES:
+        return ModelRejected, f"The model's provider refused the request ({where})"
+    return ModelProtocolError, "The model's stream failed"
+
+
+_CATEGORIES: tuple[tuple[type[px.ModelAPIError], type[ModelError], str], ...] = (
+    (px.ModelQuotaExceededError, ModelRejected, "The quota at the model's provider is used up"),
+    (px.ModelRateLimitError, RateLimited, "The model's provider asks to slow down"),
+    (px.ModelUnavailableError, ModelUnavailable, "The model's provider is not available"),
+    (px.ModelServerError, ModelUnavailable, "The model's provider failed"),
+    (px.ModelAuthenticationError, ModelRejected, "The model's provider refused the API key"),
+    (px.ModelNotFoundError, ModelRejected, "The model's provider does not know this model or address"),
+    (px.ModelRequestRejectedError, ModelRejected, "The model's provider refused the request"),
+)
+
+
+def _says_too_long(error: px.ModelAPIError, status: int | None, said: str) -> bool:
+    if isinstance(error, px.ModelContextWindowExceededError) or status == 413:
+        return True
+    return (status is None or status in _TOO_LONG_STATUS) and bool(_TOO_LONG.search(said))
+
+
+def _connection_kind(error: px.ModelAPIError, heard: bool) -> tuple[type[ModelError], str]:
+    if isinstance(error, px.ModelTimeoutError):
+        phase = error.phase or "connect"
+        return ModelTimeout, f"The model's provider could not be reached in time ({phase})"
+    if isinstance(error, px.ModelRequestTimeout):
+        return ModelTimeout, "The model did not answer in time"
+    if heard:
+        return ModelProtocolError, "The model's stream broke off"
+    return ModelUnavailable, "The model's provider cannot be reached; is its base URL right?"
 
 
 def _said(error: px.ModelAPIError) -> str:

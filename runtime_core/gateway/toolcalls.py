@@ -18,7 +18,7 @@ from openai.types.chat import ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall, ChoiceDeltaToolCallFunction
 from pydantic_ai.models.openai import OpenAIChatModel
 
-from runtime_core.errors import ModelProtocolError
+from runtime_core.errors import ModelProtocolError, ModelRejected
 
 _AMBIGUOUS = "The pieces of the model's tool calls cannot be told apart; none of them was executed."
 
@@ -86,8 +86,8 @@ class CheckedChunks:
                 "The model's stream ended without its end mark; nothing of it was used."
             )
         if self._finish_reason == "function_call":
-            raise ModelProtocolError(
-                "The model answered with a 'function_call', a form of tool call that is no longer supported."
+            raise ModelRejected(
+                "The model stopped with 'function_call', an old form of tool call that is not read."
             )
         if self._finish_reason != "length":
             self._calls.check()

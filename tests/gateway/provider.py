@@ -295,7 +295,7 @@ def _packets(reply: Reply) -> Iterator[bytes]:
 def _frame(frame: Json, reply: Reply) -> bytes:
     end = reply.newline
     comment = f": keep-alive{end}{end}" if reply.comments else ""
-    if isinstance(frame, str) and frame.startswith("event:"):
+    if isinstance(frame, str) and frame.startswith(("event:", ":")):
         return (comment + frame.replace("\n", end) + end + end).encode()
     data = frame if isinstance(frame, str) else json.dumps(frame, ensure_ascii=False)
     return f"{comment}data: {data}{end}{end}".encode()
