@@ -9,8 +9,8 @@ DASH = "–"
 UNIT_STEP = 1000
 
 
-def format_duration(value: timedelta | float | int | Decimal | None) -> str:
-    """`0.4 s`, `41 s`, `4 min 12 s`, `2 h 5 min`, `3 d 4 h`; seconds when a bare number comes in."""
+def format_duration(value: timedelta | float | Decimal | str | None) -> str:
+    """`40 ms`, `0.4 s`, `41 s`, `4 min 12 s`, `2 h 5 min`, `3 d 4 h`; a bare number is seconds."""
     if value is None or value == "":
         return DASH
     seconds = value.total_seconds() if isinstance(value, timedelta) else float(value)
@@ -36,7 +36,7 @@ def _in_two_units(seconds: int) -> str:
     return f"{seconds} s"
 
 
-def format_bytes(value: float | int | None) -> str:
+def format_bytes(value: float | str | None) -> str:
     """`812 B`, `64 kB`, `1.2 MB`: decimal units."""
     if value is None or value == "":
         return DASH
@@ -48,7 +48,7 @@ def format_bytes(value: float | int | None) -> str:
     return f"{size:.1f} TB"
 
 
-def format_cost(value: Decimal | float | int | str | None) -> str:
+def format_cost(value: Decimal | float | str | None) -> str:
     """`$0.41`, `$1,204.00`; below a cent two significant digits, `$0.00042`."""
     if value is None or value == "":
         return DASH
@@ -61,7 +61,7 @@ def format_cost(value: Decimal | float | int | str | None) -> str:
     return f"${amount:.{1 - amount.adjusted()}f}"
 
 
-def format_count(value: float | int | None) -> str:
+def format_count(value: float | str | None) -> str:
     """`842`, `18.2k`, `182k`, `1.4M`."""
     if value is None or value == "":
         return DASH

@@ -54,7 +54,7 @@ def risk(level: Any, suffix: str = "") -> SafeString:
 
 @register.simple_tag
 def status_icon(subject: Any, family: str = "") -> SafeString:
-    """Only the shape of a status, with its words for screen readers; for rows that are too narrow."""
+    """Only the shape of a status, its words for screen readers; for rows that are too narrow."""
     word = str(subject if isinstance(subject, str) else subject.status)
     look = look_of(word, family or _family_of(subject))
     return format_html(
@@ -82,8 +82,10 @@ def when(moment: datetime | None, style: str = "relative") -> SafeString:
 
 
 @register.simple_tag
-def countdown(until: datetime | None, since: datetime | None = None, announce: bool = False) -> SafeString:
-    """A <time> that counts down in the browser; `since` gives the whole span for the tones at 25 % and 10 %."""
+def countdown(
+    until: datetime | None, since: datetime | None = None, announce: bool = False
+) -> SafeString:
+    """A <time> that counts down in the browser; with `since` its tone turns at 25 % and 10 %."""
     if until is None:
         return mark_safe('<span class="muted">no expiry</span>')
     at = formats.utc(until)
@@ -106,17 +108,22 @@ def bar(x: float, width: float, tone: str = "info", is_open: bool = False) -> Sa
         '<line x1="{}%" x2="{}%" y1="50%" y2="50%"></line>', f"{start:.2f}", f"{start + size:.2f}"
     )
     return format_html(
-        '<svg class="bar-track" data-tone="{}" aria-hidden="true"><rect class="{}" x="{}%" width="{}%"'
-        ' height="100%" rx="3"></rect>{}</svg>',
-        tone, "bar-open" if is_open else "bar", f"{start:.2f}", f"{size:.2f}", hatch if is_open else "",
-    )  # fmt: skip
+        '<svg class="bar-track" data-tone="{}" aria-hidden="true">'
+        '<rect class="{}" x="{}%" width="{}%" height="100%" rx="3"></rect>{}</svg>',
+        tone,
+        "bar-open" if is_open else "bar",
+        f"{start:.2f}",
+        f"{size:.2f}",
+        hatch if is_open else "",
+    )
 
 
 @register.inclusion_tag("components/meter.html")
 def meter(label: str, value: Any, maximum: Any, text: str = "") -> dict[str, Any]:
-    """A budget: label, share used as <meter>, and the same as text (`text` overrides `value / maximum`)."""
+    """A budget as <meter> and as text; `text` overrides `value / maximum`."""
     top = float(maximum or 0)
     used = float(value or 0)
+    share = used / top if top else 0.0
     return {
         "label": label,
         "has_limit": top > 0,
@@ -124,14 +131,16 @@ def meter(label: str, value: Any, maximum: Any, text: str = "") -> dict[str, Any
         "maximum": f"{top:.6g}",
         "low": f"{top * WARN_SHARE:.6g}",
         "high": f"{top * CRITICAL_SHARE:.6g}",
-        "percent": f"{100 * used / top:.0f}" if top else "",
-        "text": text or f"{formats.format_count(used)} / {formats.format_count(top)}",
+        "percent": f"{100 * share:.0f}",
+        "width": f"{min(100 * share, 100):.2f}",
+        "level": "critical" if share >= CRITICAL_SHARE else "warn" if share >= WARN_SHARE else "ok",
+        "text": text or _spent_of(used, top),
     }
 
 
 @register.simple_tag(takes_context=True)
 def current(context: template.Context, path: str) -> SafeString:
-    """`aria-current` of a navigation link: `page` on the address itself, `true` on pages below it."""
+    """`aria-current` of a link: `page` on the address itself, `true` on pages below it."""
     here = getattr(context.get("request"), "path", "")
     if here == path:
         return mark_safe('aria-current="page"')
@@ -142,19 +151,19 @@ def current(context: template.Context, path: str) -> SafeString:
 
 @register.filter
 def visible(value: Any) -> SafeString:
-    """Untrusted text (or JSON value) whole: hidden characters as U+ marks, blank runs counted, redactions as chips."""
-    return mark_safe(visible_text.show_text(value))
+    """Untrusted text or JSON, whole: hidden characters, blank runs and redactions are marked."""
+    return mark_safe(visible_text.show_text(value))  # noqa: S308 - it escapes every character
 
 
 @register.filter
 def redacted(value: Any) -> SafeString:
     """Escaped text with `[REDACTED:…]` and `[WITHHELD:…]` shown as chips."""
-    return mark_safe(visible_text.mark_redactions(value))
+    return mark_safe(visible_text.mark_redactions(value))  # noqa: S308 - it escapes everything
 
 
 @register.filter
 def hidden_count(value: Any) -> int:
-    """Number of hidden characters and over-long blank runs in the value; 0 means it reads as it is."""
+    """Number of hidden characters and long blank runs in the value; 0: it reads as it is."""
     return visible_text.count_hidden(value) + visible_text.count_blank_runs(value)
 
 
@@ -203,12 +212,17 @@ def _badge(look: Look, word: str) -> SafeString:
 
 
 def _family_of(subject: Any) -> str:
-    name = type(subject).__name__
-    return {"Run": "run", "ToolCall": "tool_call", "Interrupt": "interrupt", "Step": "step"}.get(name, "")
+    families = {"Run": "run", "ToolCall": "tool_call", "Interrupt": "interrupt", "Step": "step"}
+    return families.get(type(subject).__name__, "")
 
 
 def _has_ended(subject: Any) -> bool:
     return str(subject.status) in {"completed", "failed", "cancelled", "timed_out"}
+
+
+def _spent_of(used: float, top: float) -> str:
+    spent = formats.format_count(used)
+    return f"{spent} / {formats.format_count(top)}" if top else spent
 
 
 def _percent(value: float) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Look:
-    """How one state or risk is shown; colour is never the only sign, so all four are always there."""
+    """How one state or risk is shown; colour is never the only sign, so all four are there."""
 
     tone: str
     icon: str
@@ -48,7 +48,9 @@ INTERRUPT = {
     "rejected": Look("bad", "cross", "Rejected", "A person refused it."),
     "edited": Look("ok", "edit", "Approved with edits", "A person changed it and allowed that."),
     "answered": Look("ok", "check", "Answered", "A person answered the question."),
-    "expired": Look("late", "hourglass", "Expired", "Nobody decided in time, so it counts as refused."),
+    "expired": Look(
+        "late", "hourglass", "Expired", "Nobody decided in time: it counts as refused."
+    ),
     "withdrawn": Look("neutral", "ban", "Withdrawn", "The run ended before a decision."),
 }
 
@@ -64,8 +66,8 @@ STEP = {
 FAMILIES = {"run": RUN, "tool_call": TOOL_CALL, "interrupt": INTERRUPT, "step": STEP}
 
 RISK = {
-    "low": Look("neutral", "ring", "low", "Low risk: little can go wrong and it can be put right."),
-    "medium": Look("wait", "dot", "medium", "Medium risk: changes something that can be put right."),
+    "low": Look("neutral", "ring", "low", "Low risk: little can go wrong."),
+    "medium": Look("wait", "dot", "medium", "Medium risk: what it changes can be put right."),
     "high": Look("bad", "triangle", "high", "High risk: reaches outside or is hard to undo."),
     "critical": Look("bad", "diamond", "critical", "Critical risk: cannot be undone."),
 }

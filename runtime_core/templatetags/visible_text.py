@@ -1,4 +1,4 @@
-"""Untrusted text as a reader must see it: nothing hidden, nothing cut, redactions marked. Pure functions."""
+"""Untrusted text as a reader must see it: nothing hidden, nothing cut, redactions marked."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ PLAIN_CONTROLS = frozenset("\n\t")
 
 # Letters and marks that draw nothing although their category says otherwise.
 INVISIBLE_MARKS = frozenset(
-    [0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0]
-    + list(range(0x180B, 0x1810))
-    + list(range(0xFE00, 0xFE10))
-    + list(range(0xE0100, 0xE01F0))
+    {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0}
+    | set(range(0x180B, 0x1810))
+    | set(range(0xFE00, 0xFE10))
+    | set(range(0xE0100, 0xE01F0))
 )
 EMOJI_SELECTORS = frozenset("\ufe0e\ufe0f")
 
@@ -41,7 +41,7 @@ def as_text(value: object) -> str:
 
 
 def show_text(value: object) -> str:
-    """Escaped HTML of the whole text with hidden characters, blank runs and redactions made visible."""
+    """Escaped HTML of the whole text; hidden characters, blank runs and redactions are marked."""
     text = as_text(value)
     parts: list[str] = []
     end = 0
