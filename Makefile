@@ -56,11 +56,11 @@ clean: ## Remove caches and test leftovers (data and environment stay)
 
 # dev.txt holds all of app.txt, so either environment serves the running product.
 $(APP): | $(VENV)/.made
-	@test -e $(DEV) || $(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/app.txt
+	@umask 022; test -e $(DEV) || $(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/app.txt
 	@rm -f $(VENV)/.app-* && touch $@
 
 $(DEV): | $(VENV)/.made
-	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@umask 022; $(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@rm -f $(VENV)/.dev-* && touch $@
 
 $(VENV)/.made:
@@ -68,7 +68,7 @@ $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Python 3.11 or newer is needed; $(PYTHON) is older" >&2; exit 1; }
 	@echo "making the environment in $(VENV) (once)"
-	@$(PYTHON) -m venv $(VENV) \
+	@umask 022; $(PYTHON) -m venv $(VENV) \
 		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq -y python3-venv && $(PYTHON) -m venv --clear $(VENV); } \
 		|| { echo "venv does not work here: apt-get install python3-venv" >&2; exit 1; }
 	@touch $@

@@ -49,6 +49,9 @@ def explain(error: Exception) -> str | None:
         return "; ".join(error.messages)
     if isinstance(error, CommandError | ImproperlyConfigured | InterlockError):
         return " ".join(str(error).split())
+    if isinstance(error, OSError) and error.filename:
+        # Mostly the data folder: no rights, no space, not there.
+        return f"{error.filename}: {error.strerror}"
     return None
 
 

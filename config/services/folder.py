@@ -6,6 +6,7 @@ import hashlib
 import os
 import pwd
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,14 +107,15 @@ def open_way_to(path: Path) -> None:
 
 def secret_key(folder: DataFolder) -> str:
     """Return the folder's own secret key, made on first use and readable by its owner alone."""
-    try:
-        handle = os.open(folder.secret_key_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return folder.secret_key_file.read_text().strip()
-    key = secrets.token_urlsafe(48)
-    with os.fdopen(handle, "w") as file:
-        file.write(key + "\n")
-    return key
+    if not folder.secret_key_file.exists():
+        made = folder.root / f"secret_key.{os.getpid()}"
+        made.touch(mode=0o600)
+        made.write_text(secrets.token_urlsafe(48) + "\n")
+        # A link appears whole or not at all, and never replaces what another start has made.
+        with suppress(FileExistsError):
+            folder.secret_key_file.hardlink_to(made)
+        made.unlink()
+    return folder.secret_key_file.read_text().strip()
 
 
 def ensure_secret_key() -> None:

@@ -19,7 +19,7 @@ PORT = 5432
 # Not a superuser: SQL that is not ours must not reach the server's files or programs.
 ROLE = "interlock"
 DATABASE = "interlock"
-START_S = 30.0
+START_S = 60.0  # after a crash it reads its log first
 STOP_S = 6.0
 INITDB_S = 60.0
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from config.services.process import ServiceFailed
 from config.supervisor.output import say
 
 FIRST_DELAY_S = 0.5
@@ -42,20 +43,26 @@ class Part:
 
     def look_after(self) -> None:
         """Start the process again when it has ended, later each time; give up at some point."""
-        now = time.monotonic()
         if self.due_at is not None:
-            if now >= self.due_at:
-                self.launch()
-            return
-        if self.process is None or self.process.poll() is None:
-            return
+            if time.monotonic() >= self.due_at:
+                self._try_again()
+        elif self.process is not None and self.process.poll() is not None:
+            end_group(self.process.pid, signal.SIGKILL)
+            self._note_crash(describe_end(self.process.returncode))
+
+    def _try_again(self) -> None:
+        try:
+            self.launch()
+        except ServiceFailed as error:
+            self._note_crash(f"did not start ({error})")
+
+    def _note_crash(self, how: str) -> None:
+        now = time.monotonic()
         if now - self.started_at > STEADY_S:
             self.crashes = 0
         self.crashes += 1
-        how = describe_end(self.process.returncode)
-        end_group(self.process.pid, signal.SIGKILL)
         if self.crashes > MOST_CRASHES:
-            raise PartFailed(f"{self.name} {how} {self.crashes} times in a row; see its log")
+            raise PartFailed(f"{self.name} {how}, {self.crashes} times in a row; see its log")
         delay = min(FIRST_DELAY_S * 2 ** (self.crashes - 1), LONGEST_DELAY_S)
         self.due_at = now + delay
         say(f"{self.name} {how}; starting it again in {delay:g} s")

@@ -65,3 +65,13 @@ def test_an_unknown_command_has_no_traceback(tmp_path: Path) -> None:
 
     assert answer.returncode == 1
     assert "Traceback" not in answer.stderr
+
+
+def test_a_folder_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+
+    answer = manage("up", folder=tmp_path / "file" / "data")
+
+    assert answer.returncode == 1
+    assert str(tmp_path / "file") in answer.stderr
+    assert len(answer.stderr.splitlines()) == 1

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +70,9 @@ class Command(BaseCommand):
     def _run(self, stack: Stack, lock: FolderLock) -> None:
         stack.start_services()
         require_outside_services()
-        migrate()
-        install_demo()
+        if not stack.stopping:
+            migrate(lambda: stack.stopping)
+            install_demo()
         connections.close_all()
         if stack.stopping:
             return
@@ -134,13 +136,15 @@ def require_outside_services() -> None:
         raise CommandError(f"the broker does not answer: {problem}; check REDIS_URL")
 
 
-def migrate() -> None:
+def migrate(stopping: Callable[[], bool]) -> None:
     """Bring the database to what the code needs, one starter at a time."""
     deadline = time.monotonic() + MIGRATION_LOCK_WAIT_S
     with connection.cursor() as cursor:
         while not _try_lock(cursor):
             if time.monotonic() > deadline:
                 raise CommandError("another process is migrating this database; try again later")
+            if stopping():
+                return
             time.sleep(0.2)
         call_command("migrate", interactive=False, verbosity=0)
         cursor.execute("SELECT pg_advisory_unlock(%s)", [MIGRATION_LOCK])
