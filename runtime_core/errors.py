@@ -7,6 +7,7 @@
     │   ├── IllegalTransition  ThreadBusy  Backpressure  IdempotencyMismatch
     │   └── DecisionConflict: StaleVersion  AlreadyDecided  Withdrawn  Expired
     ├── Fenced                this worker no longer owns the run: stop touching it
+    ├── WorkerLost            the run takes its workers down with it: a person must look
     ├── StateUnusable         a checkpoint or message does not verify: a person must look
     ├── ModelError            talking to a model failed
     │   ├── ModelUnavailable  RateLimited  ModelTimeout                     (retried)
@@ -171,6 +172,12 @@ class Fenced(InterlockError):
 
     code = "fenced"
     http_status = 409
+
+
+class WorkerLost(InterlockError):
+    """Worker after worker was lost with this run and it got no further; look at its last step, then retry it."""
+
+    code = "worker_lost"
 
 
 class StateUnusable(InterlockError):

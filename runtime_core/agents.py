@@ -1,0 +1,101 @@
+"""Agents from their definitions: checked whole, stored as immutable versions, permissions as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+
+from runtime_core import ports
+from runtime_core.engines import engine
+from runtime_core.errors import InvalidInput
+from runtime_core.models import Agent, AgentVersion, Project, ToolPermission
+from runtime_core.run_limits import requested
+from runtime_core.sanitize import canonical, storable
+from runtime_core.tools import registry
+from runtime_core.tools.ledger import digest_of
+from runtime_core.tools.permission import Rule, parse_permissions
+from runtime_core.values import Actor, Audit, Json
+
+FIELDS = {
+    "name": str,
+    "project": str,
+    "engine": str,
+    "model": str,
+    "script": str,
+    "instructions": str,
+    "tools": list,
+    "permissions": dict,
+    "limits": dict,
+    "workspace": str,
+}
+_STORED = ("name", "engine", "model", "script", "instructions", "tools", "limits", "workspace")
+
+
+def apply_agent(
+    actor: Actor, project: Project, definition: Mapping[str, Any]
+) -> tuple[AgentVersion, bool]:
+    """The agent's version for this definition, and whether anything was new. InvalidInput names the field.
+
+    Permissions become rows only where the agent has none yet: afterwards they belong to the admin.
+    """
+    clean = check(definition)
+    stored = {key: clean[key] for key in _STORED if key in clean}
+    rules = parse_permissions(clean.get("permissions", {}))
+    digest = digest_of(canonical(stored))
+    with transaction.atomic():
+        agent, _ = Agent.objects.get_or_create(project=project, name=clean["name"])
+        agent = Agent.objects.select_for_update().select_related("current").get(id=agent.id)
+        _permit(agent, rules)
+        if agent.current is not None and agent.current.digest == digest:
+            return agent.current, False
+        number = (agent.current.number if agent.current else 0) + 1
+        version = AgentVersion.objects.create(
+            agent=agent, number=number, definition=stored, digest=digest
+        )
+        agent.current = version
+        agent.save(update_fields=["current"])
+        ports.audit().record(
+            [Audit("agent.applied", actor, "agent", str(agent.id), project_id=project.id,
+                   data={"name": agent.name, "version": number, "digest": digest})]
+        )
+    return version, True
+
+
+def check(definition: Mapping[str, Any]) -> dict[str, Json]:
+    """A complete definition; InvalidInput says which field is missing, unknown or of the wrong type."""
+    if not isinstance(definition, Mapping):
+        raise InvalidInput("An agent is a mapping with at least `name` and `instructions`.")
+    for key, value in definition.items():
+        if key not in FIELDS:
+            raise InvalidInput(f"{key}: unknown field; there are {', '.join(FIELDS)}.", field=str(key))
+        if not isinstance(value, FIELDS[key]):
+            raise InvalidInput(f"{key}: must be a {FIELDS[key].__name__}.", field=str(key))
+    clean: dict[str, Any] = dict(storable(dict(definition)))
+    if not clean.get("name", "").replace("-", "").replace("_", "").isalnum():
+        raise InvalidInput("name: letters, digits, - and _ only, e.g. refund-desk.", field="name")
+    clean.setdefault("engine", "react")
+    clean.setdefault("instructions", "")
+    clean.setdefault("tools", [])
+    clean.setdefault("limits", {})
+    engine(clean["engine"])
+    requested(clean["limits"])
+    known = registry()
+    for name in clean["tools"]:
+        if name not in known:
+            raise InvalidInput(
+                f"tools: there is no tool {name!r}; list its module in TOOL_MODULES.", field="tools"
+            )
+    return clean
+
+
+def _permit(agent: Agent, rules: list[Rule]) -> None:
+    if not rules or agent.permissions.exists():
+        return
+    ToolPermission.objects.bulk_create(
+        ToolPermission(
+            agent=agent, tool=rule.tool, verdict=rule.verdict.value, constraints=dict(rule.constraints)
+        )
+        for rule in rules
+    )

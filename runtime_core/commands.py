@@ -1,0 +1,323 @@
+"""What the outside may ask of runs, threads and agents: the only write door of the runtime.
+
+Callers have checked that the actor may see the project; here is checked what the state allows. Each command is one
+transaction with its events and its audit entry; workers are woken after the commit.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from runtime_core import agents, decisions, ports, transitions
+from runtime_core.errors import (
+    Backpressure,
+    IllegalTransition,
+    InvalidInput,
+    NotFound,
+    ThreadBusy,
+)
+from runtime_core.events.publish import announce
+from runtime_core.gateway import messages as wire
+from runtime_core.limits import limits
+from runtime_core.loop import control
+from runtime_core.models import Agent, Checkpoint, Message, Project, Run, Thread, ToolCall
+from runtime_core.run_limits import RequestedLimits, requested
+from runtime_core.sanitize import canonical, storable, storable_text
+from runtime_core.scheduling.wake import wake_run
+from runtime_core.states import PARKED, CallStatus, RunStatus
+from runtime_core.tools import ledger
+from runtime_core.transitions import NewEvent
+from runtime_core.values import Actor, Audit, Json
+
+apply_agent = agents.apply_agent
+
+def create_thread(actor: Actor, project: Project, metadata: Mapping[str, Json] | None = None) -> Thread:
+    """A new conversation."""
+    return Thread.objects.create(
+        project=project, created_by_id=_person(actor), metadata=_metadata(metadata)
+    )
+
+
+def start_run(
+    actor: Actor,
+    *,
+    project: Project,
+    agent: str,
+    input: str,
+    thread_id: uuid.UUID | None = None,
+    limits: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, Json] | None = None,
+) -> Run:
+    """Queue a run. NotFound: no such agent or thread; InvalidInput; ThreadBusy; Backpressure."""
+    text = _input(input)
+    chosen = Agent.objects.select_related("current").filter(project=project, name=agent).first()
+    if chosen is None or chosen.current is None:
+        raise NotFound(f"There is no agent {storable_text(agent)[:60]!r} in this project.", field="agent")
+    bounds = requested({**chosen.current.definition.get("limits", {}), **(limits or {})})
+    clean = _metadata(metadata)
+    _refuse_when_full(project)
+    with transaction.atomic():
+        thread = _thread(actor, project, thread_id)
+        run = _insert_run(actor, chosen, thread, text, bounds, clean)
+        _say(run, text)
+        seq = transitions.tell(
+            run.id, [NewEvent("run_status", {"from": None, "to": "pending", "cause": "created"})]
+        )
+        _audit("run.started", actor, run, agent=agent, agent_version=chosen.current.number)
+    return _after(run, seq, due=True)
+
+
+def cancel_run(actor: Actor, run: Run) -> Run:
+    """Ask for the end of a run; one that nobody holds ends at once. IllegalTransition if it has ended."""
+    with transaction.atomic():
+        locked = Run.objects.select_for_update().get(id=run.id)
+        if locked.state.ended:
+            raise IllegalTransition(f"The run has ended already: it is {locked.status}.", status=locked.status)
+        if locked.cancel_requested_at is None:
+            locked.cancel_requested_at = timezone.now()
+            locked.cancel_requested_by_id = actor.user_id
+            locked.save(update_fields=["cancel_requested_at", "cancel_requested_by"])
+            _audit("run.cancelled", actor, locked, status=locked.status)
+        seq = _cancel_parked(locked) if locked.state in PARKED else _tell_cancelling(locked, actor)
+    control.signal(run.id)
+    return _after(run, seq, inbox=True)
+
+
+def pause_run(actor: Actor, run: Run) -> Run:
+    """Ask a run to pause before its next step. IllegalTransition if it waits for a person or has ended."""
+    with transaction.atomic():
+        locked = Run.objects.select_for_update().get(id=run.id)
+        if locked.state is RunStatus.RUNNING:
+            Run.objects.filter(id=run.id).update(pause_requested_at=timezone.now())
+            seq = locked.last_seq
+        else:
+            seq = transitions.move(run.id, RunStatus.PAUSED, "pause")
+        _audit("run.paused", actor, locked, status=locked.status)
+    control.signal(run.id)
+    return _after(run, seq)
+
+
+def resume_run(actor: Actor, run: Run, limits: Mapping[str, Any] | None = None) -> Run:
+    """Set a paused run going again, with more to spend if `limits` says so (new totals, not additions)."""
+    with transaction.atomic():
+        locked = Run.objects.select_for_update().get(id=run.id)
+        bounds = requested({**limits_json(locked), **(limits or {})})
+        seq = transitions.move(run.id, RunStatus.PENDING, "resume")
+        Run.objects.filter(id=run.id).update(
+            max_steps=bounds.max_steps,
+            max_tokens=bounds.max_tokens,
+            max_cost_microusd=bounds.max_cost_microusd,
+            deadline_s=bounds.deadline_s,
+            error=None,
+        )
+        _audit("run.resumed", actor, locked, limits=dict(limits or {}))
+    return _after(run, seq, due=True)
+
+
+def retry_run(actor: Actor, run: Run) -> Run:
+    """Set a failed or timed-out run going again from its last checkpoint, as its next attempt."""
+    try:
+        with transaction.atomic():
+            seq = transitions.move(run.id, RunStatus.PENDING, "retry", new_attempt=True)
+            _audit("run.retried", actor, run, attempt=run.attempt + 1)
+    except IntegrityError:
+        raise ThreadBusy() from None
+    return _after(run, seq, due=True)
+
+
+def fork_run(
+    actor: Actor, run: Run, checkpoint_id: uuid.UUID, changes: Mapping[str, Any] | None = None
+) -> Run:
+    """A new run in a new thread that goes on from a checkpoint of `run`, with `changes`: `input`, `limits`."""
+    changes = dict(changes or {})
+    unknown = set(changes) - {"input", "limits"}
+    if unknown:
+        raise InvalidInput(f"changes: {', '.join(sorted(unknown))} cannot be changed; input and limits can.")
+    checkpoint = Checkpoint.objects.filter(id=checkpoint_id, run=run).first()
+    if checkpoint is None:
+        raise NotFound("This run has no such checkpoint.", field="checkpoint_id")
+    version = run.agent_version
+    bounds = requested({**limits_json(run), **(changes.get("limits") or {})})
+    text = _input(changes["input"]) if "input" in changes else None
+    with transaction.atomic():
+        thread = Thread.objects.create(project=run.project, created_by_id=_person(actor))
+        fork = _insert_run(actor, run.agent, thread, text or run.input, bounds, {}, version.id, run)
+        _copy_messages(run, checkpoint, fork)
+        if text is not None:
+            _say(fork, text)
+        seq = transitions.tell(
+            fork.id, [NewEvent("run_status", {"from": None, "to": "pending", "cause": "created"})]
+        )
+        _audit("run.forked", actor, fork, source=str(run.id), checkpoint=str(checkpoint_id))
+    return _after(fork, seq, due=True)
+
+
+def limits_json(run: Run) -> dict[str, Json]:
+    """What a run may spend, in the words of the API."""
+    return {
+        "max_steps": run.max_steps,
+        "max_tokens": run.max_tokens,
+        "max_cost_usd": run.max_cost_microusd / 1e6,
+        "deadline_s": run.deadline_s,
+    }
+
+
+def _cancel_parked(run: Run) -> int:
+    """Nobody holds the run: its interrupts, its calls and the run itself end in this transaction."""
+    decisions.withdraw_all(run)
+    open_calls = ToolCall.objects.filter(run=run).exclude(
+        status__in=[s.value for s in CallStatus if s.ended] + [CallStatus.UNKNOWN.value]
+    )
+    text = "Not executed: the run was cancelled."
+    lost = open_calls.filter(status=CallStatus.EXECUTING.value).exclude(effect__in=["read", "idempotent"])
+    lost.update(status=CallStatus.UNKNOWN.value, ended_at=timezone.now(), result_redacted=text)
+    open_calls.update(
+        status=CallStatus.CANCELLED.value, ended_at=timezone.now(), result_text=text, result_redacted=text
+    )
+    _answer_calls(run)
+    return transitions.move(run.id, RunStatus.CANCELLED, "cancel")
+
+
+def _answer_calls(run: Run) -> None:
+    """Results for the last turn's unanswered calls, stored once, so that the thread can be used again."""
+    last = Message.objects.filter(run=run).order_by("-position").first()
+    calls = [c for c in ledger.load(run.id) if last is not None and c.step == last.step]
+    if last is None or not calls:
+        return
+    body = canonical(wire.dump(wire.tool_results(ledger.told(call) for call in calls)))  # type: ignore[misc]
+    Message.objects.create(
+        thread_id=run.thread_id, position=last.position + 1, run=run, step=run.next_step, body=body
+    )
+
+
+def _tell_cancelling(run: Run, actor: Actor) -> int:
+    name = ports.redactor().text(actor.name)
+    return transitions.tell(run.id, [NewEvent("progress", {"message": f"Cancelling: asked by {name}"})])
+
+
+def _insert_run(
+    actor: Actor,
+    agent: Agent,
+    thread: Thread,
+    text: str,
+    bounds: RequestedLimits,
+    metadata: dict[str, Json],
+    version_id: uuid.UUID | None = None,
+    parent: Run | None = None,
+) -> Run:
+    shown = ports.redactor().text(text)
+    try:
+        with transaction.atomic():
+            return Run.objects.create(
+                project_id=agent.project_id,
+                thread=thread,
+                agent=agent,
+                agent_version_id=version_id or agent.current_id,
+                created_by_id=_person(actor),
+                parent=parent,
+                title=_title(shown),
+                input=shown,
+                metadata=ports.redactor().redact(metadata).value,
+                max_steps=bounds.max_steps,
+                max_tokens=bounds.max_tokens,
+                max_cost_microusd=bounds.max_cost_microusd,
+                deadline_s=bounds.deadline_s,
+            )
+    except IntegrityError as error:
+        if "run_one_a_thread" in str(error):
+            raise ThreadBusy() from None
+        raise
+
+
+def _title(shown: str) -> str:
+    line = shown.strip().splitlines()[0] if shown.strip() else "Run"
+    return line if len(line) <= 100 else f"{line[:99]}…"
+
+
+def _say(run: Run, text: str) -> None:
+    top = Message.objects.filter(thread_id=run.thread_id).aggregate(top=Max("position"))["top"]
+    body = canonical(wire.dump(wire.user_request(text)))
+    position = 0 if top is None else top + 1
+    Message.objects.create(thread_id=run.thread_id, position=position, run=run, step=-1, body=body)
+
+
+def _copy_messages(source: Run, checkpoint: Checkpoint, fork: Run) -> None:
+    """The conversation up to the checkpoint, cut where a turn is whole: the model is asked again from there."""
+    first = Message.objects.filter(run=source).order_by("position").first()
+    before = Message.objects.filter(thread_id=source.thread_id)
+    if first is not None:
+        own = list(Message.objects.filter(run=source).order_by("position")[: checkpoint.messages])
+        if own and isinstance(wire.load(json.loads(own[-1].body)), wire.ModelResponse):
+            own.pop()
+        kept = [*before.filter(position__lt=first.position).order_by("position"), *own]
+    else:
+        kept = list(before.order_by("position"))
+    Message.objects.bulk_create(
+        Message(thread_id=fork.thread_id, position=n, run=fork, step=-1, body=m.body)
+        for n, m in enumerate(kept)
+    )
+
+
+def _thread(actor: Actor, project: Project, thread_id: uuid.UUID | None) -> Thread:
+    if thread_id is None:
+        return Thread.objects.create(project=project, created_by_id=_person(actor))
+    thread = Thread.objects.select_for_update().filter(id=thread_id, project=project).first()
+    if thread is None:
+        raise NotFound("There is no such thread in this project.", field="thread_id")
+    return thread
+
+
+def _refuse_when_full(project: Project) -> None:
+    cap = limits().queued_runs_per_project
+    queued = Run.objects.filter(project=project, status=RunStatus.PENDING.value)[: cap + 1].count()
+    if queued >= cap:
+        raise Backpressure(
+            f"{queued} runs of this project are queued already; try again in a few seconds.",
+            retry_after=5,
+        )
+
+
+def _input(text: str) -> str:
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidInput("input: say what the agent should do.", field="input")
+    clean = storable_text(text)
+    if len(clean.encode()) > limits().input_bytes:
+        raise InvalidInput(
+            f"input: {len(clean.encode())} bytes are too many; at most {limits().input_bytes}.", field="input"
+        )
+    return clean
+
+
+def _metadata(metadata: Mapping[str, Json] | None) -> dict[str, Json]:
+    clean = storable(dict(metadata or {}))
+    if len(canonical(clean).encode()) > limits().metadata_bytes:
+        raise InvalidInput(f"metadata: at most {limits().metadata_bytes} bytes.", field="metadata")
+    return dict(clean)
+
+
+def _person(actor: Actor) -> int:
+    if actor.user_id is None:
+        raise InvalidInput("A run needs a person who asks for it.")
+    return actor.user_id
+
+
+def _audit(action: str, actor: Actor, run: Run, **data: Json) -> None:
+    ports.audit().record(
+        [Audit(action, actor, "run", str(run.id), project_id=run.project_id, run_id=run.id, data=data)]
+    )
+
+
+def _after(run: Run, seq: int, *, due: bool = False, inbox: bool = False) -> Run:
+    """Tell those who watch, wake a worker if the run is due, and read the run as it is now."""
+    announce(run.id, seq, run.project_id, inbox=inbox)
+    if due:
+        wake_run(run.id)
+    return Run.objects.select_related("agent", "agent_version", "created_by").get(id=run.id)
+

@@ -1,0 +1,1 @@
+"""The heart: one claimed run is driven until it ends or must wait."""

@@ -1,0 +1,152 @@
+"""The second half of each step's commit: what comes next, announced and intended in the same transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from runtime_core import clock, ports
+from runtime_core.engines.port import AskModel, AskPeople, Finish, GiveUp, RunCall, View
+from runtime_core.loop.outcome import Ask, Done, Fail, Go, Outcome, target
+from runtime_core.loop.work import Work
+from runtime_core.states import CallStatus, InterruptKind, RunStatus
+from runtime_core.tools import gate, ledger
+from runtime_core.tools.ledger import CallRecord
+from runtime_core.tracing import asked_span
+from runtime_core.transitions import NewEvent
+from runtime_core.values import SYSTEM, Audit, Json, Span
+
+
+@dataclass(slots=True)
+class Continuation:
+    """What follows a step: the outcome, the calls as they are then, and the rows that go with it."""
+
+    outcome: Outcome
+    calls: list[CallRecord]
+    events: list[NewEvent] = field(default_factory=list)
+    interrupts: list[dict[str, Json]] = field(default_factory=list)
+    audits: list[Audit] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+
+    @property
+    def to(self) -> RunStatus:
+        return target(self.outcome)[0]
+
+    @property
+    def cause(self) -> str:
+        return target(self.outcome)[1]
+
+    @property
+    def output(self) -> str | None:
+        return self.outcome.output if isinstance(self.outcome, Done) else None
+
+    @property
+    def error(self) -> dict[str, Json] | None:
+        return error_of(self.outcome) if isinstance(self.outcome, Fail) else None
+
+
+def follow(
+    work: Work, calls: Sequence[CallRecord], text: str, *, answered: bool = True, begin: bool = True
+) -> Continuation:
+    """What comes next for the run, given its calls as they will be after this commit.
+
+    `begin` False announces nothing more: somebody wants the run to stop, which the loop obeys after the commit.
+    A call that a person approved is not begun here: its approval is checked again right before it runs.
+    """
+    result = Continuation(Go(), list(calls))
+    match work.engine.next_move(View(answered=answered, text=text, calls=tuple(calls))):
+        case AskModel() if begin:
+            result.events.append(work.open_step("model", work.run.agent.name))
+        case RunCall(call) if begin and call.status is CallStatus.APPROVED and not call.approval:
+            executing = call.evolve(
+                status=CallStatus.EXECUTING, epoch=work.claim.epoch, attempts=call.attempts + 1
+            )
+            result.calls = [executing if c.id == call.id else c for c in calls]
+            result.events += begin_events(work, executing)
+        case AskPeople():
+            ask(work, result)
+        case Finish(output):
+            result.outcome = Done(output)
+        case GiveUp(code, message):
+            result.outcome = Fail(code, message, cause="stopped")
+            result.events.append(NewEvent("error", error_of(result.outcome)))
+        case _:
+            pass
+    if result.to.ended:
+        result.audits.append(ended_audit(work, result.to))
+    return result
+
+
+def begin_events(work: Work, call: CallRecord) -> list[NewEvent]:
+    """What tells that a call starts now."""
+    announced = work.open_step("tool", call.tool)
+    data = {"call_id": call.call_id, "tool": call.tool, "args": ledger.redacted_args(call.args_text)}
+    return [announced, NewEvent("tool_call_start", data, announced.step)]
+
+
+def ask(work: Work, result: Continuation) -> None:
+    """Open an interrupt for every call that needs a person, and leave the run to them."""
+    for call in result.calls:
+        kind = _kind(work, call)
+        if kind is None:
+            continue
+        row = gate.interrupt_row(call, kind, _reason(call, kind))
+        result.interrupts.append(row)
+        result.spans.append(asked_span(work.run_id, row, call.tool, clock.now(), work.claim.epoch))
+        data = {"id": row["id"], "kind": kind.value, "tool": call.tool}
+        result.events.append(NewEvent("interrupt", data, call.step))
+        result.audits.append(
+            Audit(
+                "interrupt.opened",
+                SYSTEM,
+                "interrupt",
+                row["id"],
+                project_id=work.run.project_id,
+                run_id=work.run_id,
+                data={"kind": kind.value, "tool": call.tool, "risk": call.risk.value,
+                      "digest": row["digest"]},
+            )
+        )
+    result.outcome = Ask()
+
+
+def error_of(outcome: Fail) -> dict[str, Json]:
+    """An error as events and the run's row show it."""
+    return {"code": outcome.code, "message": outcome.message, "retryable": outcome.retryable}
+
+
+def ended_audit(work: Work, status: RunStatus) -> Audit:
+    """The audit entry for the end of a run."""
+    return Audit(
+        "run.ended",
+        SYSTEM,
+        "run",
+        str(work.run_id),
+        project_id=work.run.project_id,
+        run_id=work.run_id,
+        data={"status": status.value},
+    )
+
+
+def _kind(work: Work, call: CallRecord) -> InterruptKind | None:
+    if call.status is CallStatus.UNKNOWN:
+        return InterruptKind.OUTCOME_UNKNOWN
+    if call.status is not CallStatus.AWAITING_APPROVAL:
+        return None
+    if call.error_code == "drift":
+        return InterruptKind.DRIFT
+    tool = work.tools.get(call.tool)
+    return InterruptKind.QUESTION if tool and tool.asks else InterruptKind.TOOL_APPROVAL
+
+
+def _reason(call: CallRecord, kind: InterruptKind) -> str:
+    match kind:
+        case InterruptKind.OUTCOME_UNKNOWN:
+            return (
+                f"{call.tool} was started and its result was lost. Nobody knows whether it happened, "
+                "and it must not happen twice."
+            )
+        case InterruptKind.DRIFT:
+            return ports.redactor().text(call.result_text or "What was approved has changed.")
+        case _:
+            return call.verdict_reason

@@ -1,0 +1,194 @@
+"""Drives one claimed run, step by step, until it ends, must wait, or is no longer ours.
+
+    claim → restore → (decide → authorise → perform → save → outcome)* → let go
+"""
+
+from __future__ import annotations
+
+import uuid
+
+import structlog
+from django.db import Error as DatabaseError
+from django.db import connection
+
+from runtime_core import clock, ports, transitions
+from runtime_core.engines.port import AskModel, RunCall
+from runtime_core.errors import Fenced, InterlockError, WorkerLost
+from runtime_core.events.publish import announce
+from runtime_core.limits import limits
+from runtime_core.loop import model_step, restore, tool_step
+from runtime_core.loop.continuation import follow
+from runtime_core.loop.control import Hold, watch
+from runtime_core.loop.ending import end
+from runtime_core.loop.outcome import Go, Outcome, Stop, target
+from runtime_core.loop.work import Work
+from runtime_core.models import Run
+from runtime_core.states import RunStatus
+from runtime_core.tools import ledger
+from runtime_core.tracing import run_span
+from runtime_core.transitions import StepCommit
+from runtime_core.values import Claim
+
+log = structlog.get_logger(__name__)
+
+_SPAN_STATUS = {
+    RunStatus.COMPLETED: "ok",
+    RunStatus.FAILED: "error",
+    RunStatus.TIMED_OUT: "error",
+    RunStatus.CANCELLED: "cancelled",
+}
+
+
+def advance(worker: str, run_id: uuid.UUID | None = None) -> bool:
+    """Claim one run (that one, if given) and drive it; False if there was none to claim."""
+    if watch.shutting_down:
+        return False
+    claimed = transitions.claim(worker, run_id)
+    if claimed is None:
+        return False
+    claim, _ = claimed
+    with structlog.contextvars.bound_contextvars(run=str(claim.run_id), epoch=claim.epoch):
+        with watch.held(claim) as hold:
+            _drive_safely(claim, hold)
+    return True
+
+
+def _drive_safely(claim: Claim, hold: Hold) -> None:
+    """Nothing that goes wrong here loses the run: what cannot be written now is done by who claims it after the lease."""
+    try:
+        drive(claim, hold)
+    except Fenced:
+        log.warning("run.fenced")
+    except DatabaseError as error:
+        log.error("run.database", error=type(error).__name__)
+        connection.close()
+    except Exception:
+        log.exception("run.broken")
+        _fail_broken(claim)
+
+
+def drive(claim: Claim, hold: Hold) -> None:
+    """Take steps until the outcome is that this worker no longer holds the run."""
+    run = restore.load_run(claim)
+    announce(run.id, run.last_seq, run.project_id, inbox=False)
+    ports.spans().write([run_span(run, claim.epoch)])
+    try:
+        _refuse_crash_loop(run)
+        work = restore.restore(claim, run)
+    except InterlockError as error:
+        _fail_unrestored(claim, run, error)
+        return
+    outcome: Outcome = Go()
+    while isinstance(outcome, Go):
+        outcome = _step(work, hold)
+    _let_go(work, outcome)
+
+
+def _refuse_crash_loop(run: Run) -> None:
+    if run.claims_without_progress > limits().max_claims_without_progress:
+        raise WorkerLost()
+
+
+def _step(work: Work, hold: Hold) -> Outcome:
+    stop = _wish(work, hold)
+    if stop:
+        return stop
+    move = work.engine.next_move(work.view)
+    match move:
+        case AskModel():
+            return model_step.take(work, hold)
+        case RunCall(call):
+            return tool_step.take(work, hold, call)
+        case _:
+            return _settle(work)
+
+
+def _wish(work: Work, hold: Hold) -> Stop | None:
+    """What somebody wants of the run, between two steps."""
+    if hold.reason:
+        return Stop(hold.reason)
+    if work.seen.cancel_requested:
+        return Stop("cancel")
+    if hold.pause or work.seen.pause_requested:
+        return Stop("pause", "An operator paused the run.")
+    return None
+
+
+def _settle(work: Work) -> Outcome:
+    """A recovered run whose next move is to ask or to end: the commit that its lost worker did not make."""
+    after = follow(work, work.calls, work.output)
+    known = {call.id: call for call in work.calls}
+    work.commit(
+        StepCommit(
+            to=after.to,
+            cause=after.cause,
+            next_step=work.next_step,
+            changed_calls=[
+                ledger.changed_row(known[c.id], c) for c in after.calls if c != known[c.id]
+            ],
+            interrupts=after.interrupts,
+            events=after.events,
+            audits=after.audits,
+            spans=after.spans,
+            output=after.output,
+            error=after.error,
+        )
+    )
+    return after.outcome
+
+
+def _let_go(work: Work, outcome: Outcome) -> None:
+    match outcome:
+        case Stop("lost"):
+            raise Fenced()
+        case Stop("shutdown"):
+            seq = transitions.release(work.claim)
+            if seq is not None:
+                announce(work.run_id, seq, work.run.project_id, inbox=False)
+            return
+        case Stop() if not _has_ended(work):
+            end(work, outcome)
+        case _:
+            pass
+    status, _ = target(outcome)
+    if status.ended:
+        _close_run_span(work.run, work.claim, status)
+
+
+def _has_ended(work: Work) -> bool:
+    """True if a step's own commit has stopped the run already."""
+    return Run.objects.filter(id=work.run_id).exclude(status=RunStatus.RUNNING.value).exists()
+
+
+def _fail_unrestored(claim: Claim, run: Run, error: InterlockError) -> None:
+    """The run's state or workspace cannot be used: it stops where a person sees it, and nothing is restarted."""
+    seen = transitions.Seen(run.version, run.last_seq, False, False)
+    message = ports.redactor().text(error.message)
+    failed = {"code": error.code, "message": message, "retryable": True}
+    seen = transitions.commit_step(
+        claim,
+        seen,
+        StepCommit(
+            to=RunStatus.FAILED,
+            cause="worker_lost" if isinstance(error, WorkerLost) else "error",
+            next_step=run.next_step,
+            events=[transitions.NewEvent("error", failed)],
+            error=failed,
+        ),
+    )
+    announce(run.id, seen.last_seq, run.project_id, inbox=True)
+    _close_run_span(run, claim, RunStatus.FAILED)
+
+
+def _fail_broken(claim: Claim) -> None:
+    """A defect of ours or of a tool's declaration: the run fails with a plain message; the log has the rest."""
+    try:
+        run = restore.load_run(claim)
+        if run.status == RunStatus.RUNNING.value and run.lease_epoch == claim.epoch:
+            _fail_unrestored(claim, run, InterlockError("The run stopped on an internal error."))
+    except (Fenced, DatabaseError):
+        log.warning("run.broken_unsaved")
+
+
+def _close_run_span(run: Run, claim: Claim, status: RunStatus) -> None:
+    ports.spans().write([run_span(run, claim.epoch, clock.now(), _SPAN_STATUS[status])])

@@ -1,0 +1,107 @@
+"""How a run's work ends before its time: stopped, failed or parked, with a conversation that is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runtime_core import ports
+from runtime_core.checkpoints import snapshot
+from runtime_core.gateway import messages as wire
+from runtime_core.loop.continuation import ended_audit, error_of
+from runtime_core.loop.outcome import Fail, Outcome, Stop, Wait, target
+from runtime_core.loop.work import Work
+from runtime_core.states import CallStatus
+from runtime_core.tools import ledger
+from runtime_core.tools.ledger import CallRecord
+from runtime_core.transitions import NewEvent, StepCommit
+from runtime_core.values import Json, ToolOutcome, Usage
+
+_OPEN = (CallStatus.PROPOSED, CallStatus.AWAITING_APPROVAL, CallStatus.APPROVED)
+
+
+def end(
+    work: Work,
+    outcome: Outcome,
+    *,
+    steps: Sequence[dict[str, Json]] = (),
+    events: Sequence[NewEvent] = (),
+    calls: Sequence[CallRecord] | None = None,
+    usage: Usage | None = None,
+    model_failures: int | None = None,
+) -> None:
+    """Commit the end of this worker's hold on the run: `Fail`, `Wait`, or a `Stop` that leads to a status.
+
+    Where the run ends for good, its unanswered calls get results, so that the thread can be used again.
+    """
+    to, cause = target(outcome)
+    after = list(work.calls if calls is None else calls)
+    messages: list[dict[str, Json]] = []
+    events = [*events]
+    if to.ended:
+        after = [_closed(call) for call in after] if work.view.answered else after
+        messages = _closing_messages(work, after)
+    if isinstance(outcome, Fail):
+        events.append(NewEvent("error", error_of(outcome)))
+    before = {call.id: call for call in work.calls}
+    changed = [c for c in after if c != before[c.id]]
+    work.commit(
+        StepCommit(
+            to=to,
+            cause=cause,
+            next_step=work.next_step,
+            steps=steps,
+            messages=messages,
+            changed_calls=[ledger.changed_row(before[c.id], c) for c in changed],
+            checkpoints=[_checkpoint(work, cause, len(messages))] if not messages else [],
+            events=events,
+            audits=[ended_audit(work, to)] if to.ended else [],
+            usage=usage or Usage(),
+            model_failures=work.model_failures if model_failures is None else model_failures,
+            available_at=outcome.until if isinstance(outcome, Wait) else None,
+            error=_error(outcome),
+            progress=not isinstance(outcome, Wait),
+        )
+    )
+    work.calls = after
+
+
+def _closed(call: CallRecord) -> CallRecord:
+    """A call that nobody will run any more."""
+    if call.status in _OPEN:
+        return call.ended_with(
+            ToolOutcome("cancelled", "Not executed: the run was interrupted.", error_code="cancelled")
+        )
+    if call.status is CallStatus.EXECUTING:
+        status = "cancelled" if call.effect.repeatable else "unknown"
+        return call.ended_with(
+            ToolOutcome(status, "Interrupted while it ran.", error_code="interrupted")
+        )
+    return call
+
+
+def _closing_messages(work: Work, calls: Sequence[CallRecord]) -> list[dict[str, Json]]:
+    if not (work.view.answered and calls):
+        return []
+    results = wire.tool_results(ledger.told(call) for call in calls)  # type: ignore[misc]
+    rows, _ = work.say(work.next_step, [results])
+    return rows
+
+
+def _checkpoint(work: Work, reason: str, _new: int) -> dict[str, Json]:
+    return snapshot.row(
+        step=work.next_step,
+        reason=reason,
+        messages=work.own_messages,
+        rolling=work.rolling,
+        state={"next_step": work.next_step, "steps": work.steps},
+    )
+
+
+def _error(outcome: Outcome) -> dict[str, Json] | None:
+    if isinstance(outcome, Fail):
+        return error_of(outcome)
+    if isinstance(outcome, Stop) and outcome.message:
+        code = "budget_spent" if outcome.reason == "budget" else outcome.reason
+        message = ports.redactor().text(outcome.message)
+        return {"code": code, "message": message, "retryable": True}
+    return None

@@ -1,0 +1,302 @@
+"""One model decision: ask, stream, authorise what it wants, and save it all in one commit."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from pydantic_ai.messages import ModelMessage
+
+from runtime_core import clock, gateway, ports
+from runtime_core.checkpoints import snapshot
+from runtime_core.errors import ContextTooLong, ModelError, ModelProtocolError
+from runtime_core.gateway import Answer, ModelCall, StreamStopped, TextDelta
+from runtime_core.gateway import messages as wire
+from runtime_core.ids import new_id
+from runtime_core.limits import limits
+from runtime_core.loop import budget, retry
+from runtime_core.loop.continuation import error_of, follow
+from runtime_core.loop.control import Hold
+from runtime_core.loop.deltas import DeltaWriter
+from runtime_core.loop.ending import end
+from runtime_core.loop.outcome import Fail, Go, Outcome, Stop, Wait
+from runtime_core.loop.work import OpenStep, Work
+from runtime_core.states import CallStatus
+from runtime_core.tools import gate, ledger
+from runtime_core.tools.ledger import CallRecord
+from runtime_core.transitions import NewEvent, StepCommit
+from runtime_core.values import Json, Span, Usage
+
+
+def take(work: Work, hold: Hold) -> Outcome:
+    """Ask the model once and save what came of it."""
+    spent = budget.spent(work.limits, work.steps, work.usage)
+    if spent:
+        return Stop("budget", spent)
+    if work.step is None or work.step.kind != "model":
+        work.append([work.open_step("model", work.run.agent.name)])
+    step = _opened(work)
+    request = _results(work)
+    call = _model_call(work, request)
+    span = _open_span(work, step, call)
+    deltas = DeltaWriter(work, step.index)
+    try:
+        answer = _listen(call, hold, deltas)
+        _refuse_empty(answer)
+    except StreamStopped as stopped:
+        return _stopped(work, hold, step, span, deltas, stopped)
+    except ModelError as error:
+        return _failed(work, hold, step, span, deltas, error)
+    return _save(work, hold, step, span, deltas, request, answer)
+
+
+def _opened(work: Work) -> OpenStep:
+    assert work.step is not None  # noqa: S101 - opened right before
+    return work.step
+
+
+def _results(work: Work) -> list[ModelMessage]:
+    """The results of the last turn's calls, as the next thing the model is told."""
+    if not work.view.answered:
+        return []
+    return [wire.tool_results(ledger.told(call) for call in work.calls)]  # type: ignore[misc]
+
+
+def _model_call(work: Work, request: list[ModelMessage]) -> ModelCall:
+    return ModelCall(
+        model=work.definition.get("model"),
+        script=work.definition.get("script"),
+        instructions=work.definition.get("instructions", ""),
+        messages=tuple(wire.paired([*work.history, *request])),
+        tools=tuple(tool.spec for tool in work.tools.values()),
+    )
+
+
+def _listen(call: ModelCall, hold: Hold, deltas: DeltaWriter) -> Answer:
+    answer = None
+    for part in gateway.stream(call, hold.stop):
+        match part:
+            case TextDelta(text):
+                deltas.feed(text)
+            case Answer():
+                answer = part
+            case _:
+                pass  # reasoning is neither shown nor stored
+    if answer is None:
+        raise ModelProtocolError()
+    return answer
+
+
+def _refuse_empty(answer: Answer) -> None:
+    if not answer.text.strip() and not wire.calls_of(answer.response):
+        raise ModelProtocolError("The model's answer was empty.", empty=True)
+
+
+def _save(
+    work: Work,
+    hold: Hold,
+    step: OpenStep,
+    span: Span,
+    deltas: DeltaWriter,
+    request: list[ModelMessage],
+    answer: Answer,
+) -> Outcome:
+    calls = _authorise(work, step.index, answer)
+    tail = deltas.finish()
+    rows, bodies = work.say(step.index, [*request, answer.response])
+    rolling = snapshot.extend(work.rolling, bodies)
+    point = snapshot.row(
+        step=step.index,
+        reason="model",
+        messages=work.own_messages + len(rows),
+        rolling=rolling,
+        state={"next_step": work.next_step, "steps": work.steps + 1},
+    )
+    told = [*tail, *(result_event(c, step.index) for c in calls if c.status.ended),
+            NewEvent("checkpoint", {"id": point["id"], "reason": "model"}, step.index)]
+    give_up = _too_many_malformed(work, calls)
+    after = follow(work, calls, deltas.text, begin=not (hold.stop.is_set() or give_up))
+    if give_up:
+        after.outcome = give_up
+        told.append(NewEvent("error", error_of(give_up)))
+    work.commit(
+        StepCommit(
+            to=after.to,
+            cause=after.cause,
+            next_step=work.next_step,
+            steps=[step_row(work, step, "succeeded", {"finish_reason": answer.finish_reason,
+                                                      "model": answer.model, "calls": len(calls)})],
+            messages=rows,
+            new_calls=[ledger.new_row(call) for call in after.calls],
+            interrupts=after.interrupts,
+            checkpoints=[point],
+            events=[*told, *after.events],
+            audits=after.audits,
+            spans=after.spans,
+            usage=answer.usage,
+            output=after.output,
+            error=after.error,
+        )
+    )
+    work.history += [*request, answer.response]
+    work.position += len(rows)
+    work.own_messages += len(rows)
+    work.rolling = rolling
+    work.calls = after.calls
+    work.output = deltas.text
+    if isinstance(after.outcome, Go) and (work.step is step):
+        work.step = None
+    _close_span(span, "ok", answer, deltas.text)
+    return after.outcome
+
+
+def _authorise(work: Work, step: int, answer: Answer) -> list[CallRecord]:
+    proposed = wire.calls_of(answer.response)
+    records = gate.authorise(
+        proposed, run_id=work.run_id, step=step, tools=work.tools, rules=work.rules
+    )
+    if answer.calls:
+        return records
+    message = "Your answer was cut off by the token limit, so none of its calls was run. Ask again, shorter."
+    return [
+        record.evolve(status=CallStatus.FAILED, error_code="invalid_arguments",
+                      result_text=message, result_redacted=message)
+        for record in records
+    ]
+
+
+def _too_many_malformed(work: Work, calls: list[CallRecord]) -> Fail | None:
+    if ledger.malformed_in_a_row(work.run_id, calls) < limits().malformed_calls_in_a_row:
+        return None
+    last = calls[-1].result_redacted
+    return Fail("malformed_calls", f"The model's tool calls cannot be used, again and again. Last: {last}")
+
+
+def _stopped(
+    work: Work, hold: Hold, step: OpenStep, span: Span, deltas: DeltaWriter, stopped: StreamStopped
+) -> Outcome:
+    """The stream was closed on request: keep the partial text and what it cost, then stop."""
+    if hold.reason in ("lost", "shutdown"):
+        return Stop(hold.reason)
+    usage = stopped.data.get("usage") or Usage()
+    tail = deltas.finish()
+    end(
+        work,
+        Stop(hold.reason),
+        steps=[step_row(work, step, "cancelled", {"partial": True})],
+        events=tail,
+        usage=usage,
+    )
+    _close_span(span, "cancelled", None, deltas.text, usage)
+    return Stop(hold.reason)
+
+
+def _failed(
+    work: Work, hold: Hold, step: OpenStep, span: Span, deltas: DeltaWriter, error: ModelError
+) -> Outcome:
+    """No complete answer came: try again, now or later, or fail. Nothing of what came is executed or told to the model."""
+    failures = work.model_failures + 1
+    message = ports.redactor().text(error.message)
+    wait = retry.delay(error, failures)
+    if error.data.get("empty") and failures >= limits().empty_answers_in_a_row:
+        wait = None
+    usage = error.data.get("usage") or Usage()
+    row = step_row(work, step, "failed", {"error": error.code, "message": message})
+    told = deltas.finish()
+    _close_span(span, "error", None, deltas.text, usage, error_code=error.code)
+    if wait is None:
+        retryable = not isinstance(error, ContextTooLong)
+        failed = Fail(error.code, message, retryable=retryable)
+        end(work, failed, steps=[row], events=told, usage=usage, model_failures=failures)
+        return failed
+    told.append(NewEvent("error", {"code": error.code, "message": message, "retryable": True,
+                                   "retry_in_s": round(wait, 1)}, step.index))
+    if wait > limits().park_after_seconds:
+        later = Wait(clock.now() + dt.timedelta(seconds=wait))
+        end(work, later, steps=[row], events=told, usage=usage, model_failures=failures)
+        return later
+    work.commit(
+        StepCommit(next_step=work.next_step, steps=[row], events=told, usage=usage,
+                   model_failures=failures, progress=False)
+    )
+    work.step = None
+    hold.stop.wait(wait)
+    return Go()
+
+
+def step_row(work: Work, step: OpenStep, status: str, detail: dict[str, Json]) -> dict[str, Json]:
+    """A step as `sql.COMMIT_STEP` inserts it."""
+    return {
+        "id": str(new_id()),
+        "index": step.index,
+        "kind": step.kind,
+        "status": status,
+        "attempt": work.run.attempt,
+        "name": step.name[:120],
+        "detail": detail,
+        "started_at": step.started_at.isoformat(),
+    }
+
+
+def result_event(call: CallRecord, step: int) -> NewEvent:
+    """What tells that a call has ended."""
+    return NewEvent(
+        "tool_call_result",
+        {
+            "call_id": call.call_id,
+            "tool": call.tool,
+            "status": call.status.value,
+            "result": call.result_redacted,
+            "truncated": call.truncated,
+        },
+        step,
+    )
+
+
+def _open_span(work: Work, step: OpenStep, call: ModelCall) -> Span:
+    span = Span(
+        id=new_id(),
+        run_id=work.run_id,
+        parent_id=work.run_id,
+        kind="llm",
+        name=f"model {call.model or call.script or 'default'}",
+        started_at=step.started_at,
+        epoch=work.claim.epoch,
+        step=step.index,
+    )
+    ports.spans().write([span])
+    return span
+
+
+def _close_span(
+    span: Span,
+    status: str,
+    answer: Answer | None,
+    text: str,
+    usage: Usage | None = None,
+    error_code: str = "",
+) -> None:
+    attrs: dict[str, Json] = {"error": error_code} if error_code else {}
+    if answer:
+        attrs |= {
+            "model": answer.model,
+            "provider": answer.provider,
+            "finish_reason": answer.finish_reason,
+            "first_token_s": answer.first_token_seconds,
+            "calls": [call.tool for call in answer.calls],
+        }
+    closed = Span(
+        id=span.id,
+        run_id=span.run_id,
+        parent_id=span.parent_id,
+        kind=span.kind,
+        name=f"model {answer.model}" if answer else span.name,
+        started_at=span.started_at,
+        ended_at=clock.now(),
+        status=status,
+        epoch=span.epoch,
+        step=span.step,
+        usage=answer.usage if answer else usage or Usage(),
+        attrs=attrs,
+        output=text,
+    )
+    ports.spans().write([closed])

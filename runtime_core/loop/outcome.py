@@ -1,0 +1,82 @@
+"""How a step may end: a closed set, and the status that each leads to."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import assert_never
+
+from runtime_core.states import RunStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """The run goes on with its next step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The run is complete. `output` is redacted."""
+
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """People must decide before the run goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nobody needs to hold the run before `until`."""
+
+    until: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The run cannot go on; `message` is redacted."""
+
+    code: str
+    message: str
+    retryable: bool = False
+    cause: str = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Someone or something else ends the work: `cancel`, `deadline`, `pause`, `budget`, `shutdown` or `lost`."""
+
+    reason: str
+    message: str = ""
+
+
+Outcome = Go | Done | Ask | Wait | Fail | Stop
+
+_STOPPED = {
+    "cancel": RunStatus.CANCELLED,
+    "deadline": RunStatus.TIMED_OUT,
+    "pause": RunStatus.PAUSED,
+    "budget": RunStatus.PAUSED,
+}
+
+
+def target(outcome: Outcome) -> tuple[RunStatus, str]:
+    """The status an outcome leads to and the cause, as the table of moves names it."""
+    match outcome:
+        case Go():
+            return RunStatus.RUNNING, ""
+        case Done():
+            return RunStatus.COMPLETED, "finished"
+        case Ask():
+            return RunStatus.INTERRUPTED, "asked"
+        case Wait():
+            return RunStatus.WAITING, "backoff"
+        case Fail(cause=cause):
+            return RunStatus.FAILED, cause
+        case Stop(reason=reason) if reason in _STOPPED:
+            return _STOPPED[reason], reason
+        case Stop(reason=reason):
+            raise ValueError(f"{reason} is not a status: the run is released, or not ours")
+        case _:
+            assert_never(outcome)

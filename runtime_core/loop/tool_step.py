@@ -1,0 +1,271 @@
+"""One tool execution: intent first, then the effect, then its result in one commit with what comes next."""
+
+from __future__ import annotations
+
+import uuid
+
+from runtime_core import clock, ports
+from runtime_core.checkpoints import snapshot
+from runtime_core.ids import new_id
+from runtime_core.loop.continuation import begin_events, follow
+from runtime_core.loop.control import Hold
+from runtime_core.loop.ending import end
+from runtime_core.loop.model_step import result_event, step_row
+from runtime_core.loop.outcome import Fail, Go, Outcome, Stop
+from runtime_core.loop.progress import ProgressWriter
+from runtime_core.loop.work import OpenStep, Work
+from runtime_core.models import Interrupt
+from runtime_core.states import CallStatus
+from runtime_core.tools import ToolContext, gate, ledger, runner
+from runtime_core.tools.ledger import CallRecord
+from runtime_core.tools.registry import Tool
+from runtime_core.transitions import NewEvent, StepCommit
+from runtime_core.values import Json, Span, ToolOutcome
+
+
+def take(work: Work, hold: Hold, call: CallRecord) -> Outcome:
+    """Bring one call to its end. Every path commits exactly what is known, and nothing is guessed."""
+    tool = work.tools.get(call.tool)
+    if call.status is CallStatus.APPROVED:
+        refused = gate.refuse_or_drift(call, tool, work.rules, _asked(call.approval))
+        if refused:
+            return _refuse(work, hold, call, tool, *refused)
+        call = _begin(work, call)
+    elif call.epoch != work.claim.epoch:
+        recovered = _recover(work, hold, call, tool)
+        if not isinstance(recovered, CallRecord):
+            return recovered
+        call = recovered
+    if tool is None:
+        return _refuse(work, hold, call, None, "rejected", f"The tool {call.tool} no longer exists.")
+    return _perform(work, hold, call, tool)
+
+
+def _asked(interrupt_id: uuid.UUID | None) -> Interrupt | None:
+    return Interrupt.objects.filter(id=interrupt_id).first() if interrupt_id else None
+
+
+def _begin(work: Work, call: CallRecord, *, again: bool = False) -> CallRecord:
+    """Intent before effect: the call is `executing` in the ledger before its tool is touched."""
+    executing = call.evolve(
+        status=CallStatus.EXECUTING, epoch=work.claim.epoch, attempts=call.attempts + 1
+    )
+    if again:
+        text = f"The worker was lost; running {call.tool} again with the same key."
+        events = [work.open_step("tool", call.tool), NewEvent("progress", {"message": text})]
+    else:
+        events = begin_events(work, executing)
+    work.commit(
+        StepCommit(
+            next_step=work.next_step,
+            changed_calls=[ledger.changed_row(call, executing)],
+            events=events,
+            progress=False,
+        )
+    )
+    _replace(work, executing)
+    return executing
+
+
+def _recover(
+    work: Work, hold: Hold, call: CallRecord, tool: Tool | None
+) -> CallRecord | Outcome:
+    """A call that a lost worker left executing: run it again if that is harmless, ask its tool, or ask a person."""
+    if call.effect.repeatable:
+        return _begin(work, call, again=True)
+    if tool is not None and tool.reconcile is not None:
+        happened = runner.reconcile(tool, call.args, _context(work, hold, call, tool, None))
+        if happened is None:
+            return _begin(work, call, again=True)
+    else:
+        happened = ToolOutcome("unknown", None, error_code="outcome_unknown")
+    work.append([work.open_step("tool", call.tool)])
+    return _save(work, hold, _opened(work), call, call.ended_with(happened), reason="recovered")
+
+
+def _perform(work: Work, hold: Hold, call: CallRecord, tool: Tool) -> Outcome:
+    step = _opened(work)
+    progress = ProgressWriter(work, step.index)
+    span = _open_span(work, step, call)
+    try:
+        outcome = runner.run(tool, call.args, _context(work, hold, call, tool, progress))
+    finally:
+        progress.close()
+    if hold.reason == "lost":
+        return Stop("lost")
+    ended = call.ended_with(outcome)
+    _close_span(span, ended)
+    return _save(work, hold, step, call, ended, reason="tool_result")
+
+
+def _context(
+    work: Work, hold: Hold, call: CallRecord, tool: Tool, progress: ProgressWriter | None
+) -> ToolContext:
+    callbacks = {"on_progress": progress} if progress else {}
+    return ToolContext(
+        run_id=work.run_id,
+        project_id=work.run.project_id,
+        call_id=call.call_id,
+        idempotency_key=call.idempotency_key,
+        requested_by=work.run.created_by_id,
+        deadline=clock.monotonic() + tool.spec.timeout_seconds,
+        stopping=hold.stop,
+        workspace_path=work.workspace,
+        **callbacks,
+    )
+
+
+def _save(
+    work: Work, hold: Hold, step: OpenStep, before: CallRecord, ended: CallRecord, *, reason: str
+) -> Outcome:
+    """Result, step, checkpoint and what comes next, in one commit."""
+    if hold.reason == "shutdown" and ended.status is CallStatus.CANCELLED:
+        return Stop("shutdown")  # harmless to run again, by whoever claims the run next
+    if hold.reason in ("cancel", "deadline"):
+        return _save_and_stop(work, hold, step, ended)
+    calls = [ended if c.id == ended.id else c for c in work.calls]
+    point = snapshot.row(
+        step=step.index,
+        reason=reason,
+        messages=work.own_messages,
+        rolling=work.rolling,
+        state={"next_step": work.next_step, "steps": work.steps + 1},
+    )
+    told = []
+    if ended.status.ended:
+        told.append(result_event(ended, step.index))
+    told.append(NewEvent("checkpoint", {"id": point["id"], "reason": reason}, step.index))
+    after = follow(work, calls, work.output, begin=not hold.stop.is_set())
+    changed = _changes(work, before, after.calls)
+    if isinstance(after.outcome, Fail):
+        return _save_failed(work, step, ended, calls, after.outcome, told)
+    work.commit(
+        StepCommit(
+            to=after.to,
+            cause=after.cause,
+            next_step=work.next_step,
+            steps=[step_row(work, step, _step_status(ended), _detail(ended))],
+            changed_calls=changed,
+            interrupts=after.interrupts,
+            checkpoints=[point],
+            events=[*told, *after.events],
+            audits=after.audits,
+            spans=after.spans,
+            output=after.output,
+            error=after.error,
+        )
+    )
+    work.calls = after.calls
+    if work.step is step:
+        work.step = None
+    return after.outcome
+
+
+def _changes(work: Work, before: CallRecord, after: list[CallRecord]) -> list[dict[str, Json]]:
+    known = {call.id: call for call in work.calls} | {before.id: before}
+    return [ledger.changed_row(known[c.id], c) for c in after if c != known[c.id]]
+
+
+def _save_and_stop(work: Work, hold: Hold, step: OpenStep, ended: CallRecord) -> Outcome:
+    stop = Stop(hold.reason)
+    calls = [ended if c.id == ended.id else c for c in work.calls]
+    end(
+        work,
+        stop,
+        steps=[step_row(work, step, _step_status(ended), _detail(ended))],
+        events=[result_event(ended, step.index)],
+        calls=calls,
+    )
+    return stop
+
+
+def _save_failed(
+    work: Work,
+    step: OpenStep,
+    ended: CallRecord,
+    calls: list[CallRecord],
+    outcome: Fail,
+    told: list[NewEvent],
+) -> Outcome:
+    row = step_row(work, step, _step_status(ended), _detail(ended))
+    end(work, outcome, steps=[row], events=told, calls=calls)
+    return outcome
+
+
+def _refuse(
+    work: Work, hold: Hold, call: CallRecord, tool: Tool | None, verdict: str, reason: str
+) -> Outcome:
+    """An approved call that may not run now: told to the model, or asked again where what was approved has changed."""
+    work.append([work.open_step("tool", call.tool)])
+    if verdict == "drift" and tool is not None:
+        again = call.evolve(
+            status=CallStatus.AWAITING_APPROVAL,
+            error_code="drift",
+            result_text=reason,
+            schema_digest=tool.spec.digest,
+        )
+    else:
+        again = call.ended_with(ToolOutcome("rejected", f"Not run: {reason}", error_code="refused"))
+    return _save(work, hold, _opened(work), call, again, reason="refused")
+
+
+def _opened(work: Work) -> OpenStep:
+    assert work.step is not None  # noqa: S101 - every path here has opened one
+    return work.step
+
+
+def _replace(work: Work, call: CallRecord) -> None:
+    work.calls = [call if c.id == call.id else c for c in work.calls]
+
+
+def _step_status(call: CallRecord) -> str:
+    match call.status:
+        case CallStatus.SUCCEEDED:
+            return "succeeded"
+        case CallStatus.CANCELLED:
+            return "cancelled"
+        case _:
+            return "failed"
+
+
+def _detail(call: CallRecord) -> dict[str, Json]:
+    return {"call_id": call.call_id, "status": call.status.value, "error": call.error_code,
+            "why": call.verdict_reason}
+
+
+def _open_span(work: Work, step: OpenStep, call: CallRecord) -> Span:
+    span = Span(
+        id=new_id(),
+        run_id=work.run_id,
+        parent_id=work.run_id,
+        kind="tool",
+        name=call.tool,
+        started_at=step.started_at,
+        epoch=work.claim.epoch,
+        step=step.index,
+        attrs={"risk": call.risk.value, "effect": call.effect.value, "why": call.verdict_reason,
+               "attempt": call.attempts},
+        input=call.args,
+    )
+    ports.spans().write([span])
+    return span
+
+
+def _close_span(span: Span, call: CallRecord) -> None:
+    status = {CallStatus.SUCCEEDED: "ok", CallStatus.CANCELLED: "cancelled"}.get(call.status, "error")
+    closed = Span(
+        id=span.id,
+        run_id=span.run_id,
+        parent_id=span.parent_id,
+        kind="tool",
+        name=span.name,
+        started_at=span.started_at,
+        ended_at=clock.now(),
+        status=status,
+        epoch=span.epoch,
+        step=span.step,
+        attrs={**span.attrs, "error": call.error_code} if call.error_code else span.attrs,
+        input=span.input,
+        output=call.result_redacted,
+    )
+    ports.spans().write([closed])

@@ -1,0 +1,107 @@
+"""What a worker holds in its hands of one claimed run: the picture that its commits keep true."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic_ai.messages import ModelMessage, ModelResponse
+
+from runtime_core import clock, transitions
+from runtime_core.engines.port import Engine, View
+from runtime_core.events.publish import announce
+from runtime_core.gateway import messages as wire
+from runtime_core.models import Run
+from runtime_core.sanitize import canonical
+from runtime_core.states import RunStatus
+from runtime_core.tools.ledger import CallRecord
+from runtime_core.tools.permission import Rule
+from runtime_core.tools.registry import Tool
+from runtime_core.transitions import NewEvent, Seen, StepCommit
+from runtime_core.values import Claim, Json, RunLimits, Usage
+
+
+@dataclass(slots=True)
+class OpenStep:
+    """A step that was announced and has not been committed."""
+
+    index: int
+    kind: str
+    name: str
+    started_at: dt.datetime
+
+
+@dataclass(slots=True)
+class Work:
+    """One claimed run. Mutable, used by the one thread that drives it; only `commit` and `append` change what is stored."""
+
+    claim: Claim
+    seen: Seen
+    run: Run
+    definition: Mapping[str, Any]
+    engine: Engine
+    tools: Mapping[str, Tool]
+    rules: Sequence[Rule]
+    limits: RunLimits
+    history: list[ModelMessage]
+    position: int
+    own_messages: int
+    rolling: str
+    calls: list[CallRecord]
+    next_step: int
+    steps: int
+    usage: Usage
+    workspace: Path | None = None
+    model_failures: int = 0
+    output: str = ""
+    step: OpenStep | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def view(self) -> View:
+        """Where the run is, for its engine."""
+        last = self.history[-1] if self.history else None
+        answered = isinstance(last, ModelResponse)
+        return View(answered=answered, text=self.output, calls=tuple(self.calls) if answered else ())
+
+    def open_step(self, kind: str, name: str) -> NewEvent:
+        """Announce the next step; its index is used up even if the step is never committed."""
+        self.step = OpenStep(self.next_step, kind, name, clock.now())
+        self.next_step += 1
+        return NewEvent("step_start", {"kind": kind, "index": self.step.index}, self.step.index)
+
+    def append(self, events: Sequence[NewEvent]) -> None:
+        """Write events of the open step at once. Safe to call from a tool's own threads."""
+        with self._lock:
+            self.seen = transitions.append(self.claim, self.seen, events, self.next_step)
+            seq = self.seen.last_seq
+        announce(self.claim.run_id, seq, self.run.project_id, inbox=False)
+
+    def commit(self, step: StepCommit) -> None:
+        """Write a step whole; only then the picture counts it."""
+        with self._lock:
+            self.seen = transitions.commit_step(self.claim, self.seen, step)
+            seq = self.seen.last_seq
+        self.steps += len(step.steps)
+        self.usage += step.usage
+        self.model_failures = step.model_failures
+        changes_inbox = step.to is not RunStatus.RUNNING
+        announce(self.claim.run_id, seq, self.run.project_id, inbox=changes_inbox)
+
+    def say(self, step: int, messages: Sequence[ModelMessage]) -> tuple[list[dict[str, Json]], list[str]]:
+        """Rows for these messages behind those stored already, and their bodies."""
+        bodies = [canonical(wire.dump(message)) for message in messages]
+        rows = [
+            {"position": self.position + n, "step": step, "body": body}
+            for n, body in enumerate(bodies)
+        ]
+        return rows, bodies
+
+    @property
+    def run_id(self) -> uuid.UUID:
+        return self.claim.run_id

@@ -1,0 +1,79 @@
+"""Finds what nobody moves: runs of lost workers, runs whose wait is over, runs past their deadline. Idempotent."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import transaction
+from django.utils import timezone
+
+from runtime_core import ports, transitions
+from runtime_core.errors import IllegalTransition
+from runtime_core.events.publish import announce
+from runtime_core.models import Run
+from runtime_core.scheduling import wake
+from runtime_core.states import RunStatus
+from runtime_core.transitions import NewEvent
+from runtime_core.values import SYSTEM, Audit
+
+BATCH = 100
+
+
+def dispatch() -> int:
+    """Hint at runs that are due and that no worker has taken; how many."""
+    wake_due()
+    due = Run.objects.filter(status=RunStatus.PENDING.value, available_at__lte=timezone.now())
+    ids = list(due.order_by("priority", "available_at", "id").values_list("id", flat=True)[:BATCH])
+    sent = 0
+    for run_id in ids:
+        if not wake.send(run_id):
+            break
+        sent += 1
+    return sent
+
+
+def wake_due() -> int:
+    """Re-queue runs that waited for a time which has come; how many."""
+    due = Run.objects.filter(status=RunStatus.WAITING.value, available_at__lte=timezone.now())
+    return sum(_move(run_id, RunStatus.PENDING, "wake") for run_id in list(due.values_list("id", flat=True)[:BATCH]))
+
+
+def reconcile() -> int:
+    """Re-queue the runs of lost workers and end those past their deadline; how many."""
+    lost = transitions.reap()
+    for run_id, last_seq, epoch, project_id in lost:
+        ports.spans().abandon(run_id, epoch)
+        announce(run_id, last_seq, project_id, inbox=False)
+        wake.send(run_id)
+    return len(lost) + _end_late()
+
+
+def _end_late() -> int:
+    parked = [RunStatus.PENDING.value, RunStatus.WAITING.value]
+    late = Run.objects.filter(status__in=parked, deadline_at__lt=timezone.now())
+    message = "The run's time was over before it could go on."
+    error = {"code": "deadline", "message": message, "retryable": True}
+    events = [NewEvent("error", error)]
+    return sum(
+        _move(run_id, RunStatus.TIMED_OUT, "deadline", events=events, error=error)
+        for run_id in list(late.values_list("id", flat=True)[:BATCH])
+    )
+
+
+def _move(run_id: uuid.UUID, to: RunStatus, cause: str, **changes: object) -> bool:
+    """One conditional move in a transaction of its own; False if somebody else was first."""
+    try:
+        with transaction.atomic():
+            seq = transitions.move(run_id, to, cause, **changes)  # type: ignore[arg-type]
+            project_id = Run.objects.values_list("project_id", flat=True).get(id=run_id)
+            if to.ended:
+                ports.audit().record(
+                    [Audit("run.ended", SYSTEM, "run", str(run_id), project_id=project_id,
+                           run_id=run_id, data={"status": to.value})]
+                )
+    except IllegalTransition:
+        return False
+    announce(run_id, seq, project_id, inbox=False)
+    return True
+
+

@@ -1,0 +1,258 @@
+"""The hot statements, each one round trip and one commit, reviewed together.
+
+Every statement that writes for a worker starts from `moved`: an UPDATE of the run row that carries the worker's
+epoch. Where that finds no row, nothing after it writes anything, and the caller raises `Fenced`.
+Lock order everywhere: run, run_lease, interrupt, tool_call, event.
+"""
+
+from __future__ import annotations
+
+_LEASE = "clock_timestamp() + make_interval(secs => %(lease_seconds)s)"
+
+CLAIM = """
+WITH picked AS (
+    SELECT id FROM run
+    WHERE status = 'pending' AND available_at <= clock_timestamp() {only}
+    ORDER BY priority, available_at, id
+    LIMIT 1 FOR UPDATE SKIP LOCKED
+), moved AS (
+    UPDATE run SET
+        status = 'running',
+        version = version + 1,
+        lease_epoch = lease_epoch + 1,
+        claims_without_progress = claims_without_progress + 1,
+        started_at = COALESCE(started_at, clock_timestamp()),
+        deadline_at = COALESCE(deadline_at, clock_timestamp() + make_interval(secs => deadline_s)),
+        last_seq = last_seq + 1
+    FROM picked WHERE run.id = picked.id
+    RETURNING run.id, run.lease_epoch, run.last_seq, run.project_id
+), leased AS (
+    INSERT INTO run_lease (run_id, epoch, worker, until)
+    SELECT id, lease_epoch, %(worker)s, {lease} FROM moved
+    ON CONFLICT (run_id) DO UPDATE SET
+        epoch = EXCLUDED.epoch, worker = EXCLUDED.worker, until = EXCLUDED.until
+), told AS (
+    INSERT INTO event (run_id, seq, type, ts, data)
+    SELECT id, last_seq, 'run_status', clock_timestamp(),
+           jsonb_build_object('from', 'pending', 'to', 'running', 'cause', 'claim')
+    FROM moved
+)
+SELECT id, lease_epoch, last_seq, project_id FROM moved
+"""
+CLAIM_ANY = CLAIM.format(only="", lease=_LEASE)
+CLAIM_ONE = CLAIM.format(only="AND id = %(run)s", lease=_LEASE)
+
+# One step, one transaction: the run row, its lease, step, messages, ledger, interrupts, checkpoint and events.
+COMMIT_STEP = f"""
+WITH moved AS (
+    UPDATE run SET
+        version = version + 1,
+        status = %(to)s,
+        next_step = %(next_step)s,
+        steps = steps + %(steps_done)s,
+        last_seq = last_seq + %(n_events)s,
+        input_tokens = input_tokens + %(input_tokens)s,
+        output_tokens = output_tokens + %(output_tokens)s,
+        cost_microusd = cost_microusd + %(cost_microusd)s,
+        model_failures = %(model_failures)s,
+        claims_without_progress =
+            CASE WHEN %(progress)s THEN 0 ELSE claims_without_progress END,
+        available_at = COALESCE(%(available_at)s::timestamptz, available_at),
+        output = COALESCE(%(output)s, output),
+        error = %(error)s::jsonb,
+        pause_requested_at = CASE WHEN %(to)s = 'running' THEN pause_requested_at END,
+        stopped_at = CASE WHEN %(to)s IN ('interrupted', 'paused') THEN clock_timestamp() END,
+        ended_at = CASE WHEN %(ended)s THEN clock_timestamp() END
+    WHERE id = %(run)s AND lease_epoch = %(epoch)s AND version = %(version)s AND status = 'running'
+    RETURNING id, thread_id, project_id, version, last_seq,
+              cancel_requested_at, pause_requested_at
+), kept AS (
+    UPDATE run_lease SET until = {_LEASE}
+    FROM moved WHERE run_id = moved.id AND epoch = %(epoch)s AND %(to)s = 'running'
+), released AS (
+    DELETE FROM run_lease USING moved
+    WHERE run_id = moved.id AND %(to)s <> 'running'
+), stepped AS (
+    INSERT INTO step (id, run_id, index, kind, status, epoch, attempt, name, detail, started_at, ended_at)
+    SELECT x.id, moved.id, x.index, x.kind, x.status, %(epoch)s, x.attempt, x.name, x.detail,
+           x.started_at, clock_timestamp()
+    FROM moved, jsonb_to_recordset(%(steps)s::jsonb) AS x(
+        id uuid, index int, kind text, status text, attempt int, name text, detail jsonb,
+        started_at timestamptz)
+), said AS (
+    INSERT INTO message (thread_id, position, run_id, step, body, created_at)
+    SELECT moved.thread_id, x.position, moved.id, x.step, x.body, clock_timestamp()
+    FROM moved, jsonb_to_recordset(%(messages)s::jsonb) AS x(position int, step int, body text)
+), proposed AS (
+    INSERT INTO tool_call (id, run_id, step, position, call_id, tool, effect, risk, status, args_text,
+        args_digest, args_redacted, schema_digest, idempotency_key, verdict_reason, attempts, epoch,
+        error_code, result_text, result_redacted, truncated, edited, created_at, started_at, ended_at)
+    SELECT x.id, moved.id, x.step, x.position, x.call_id, x.tool, x.effect, x.risk, x.status, x.args_text,
+        x.args_digest, x.args_redacted, x.schema_digest, x.idempotency_key, x.verdict_reason,
+        CASE WHEN x.status = 'executing' THEN 1 ELSE 0 END, %(epoch)s, x.error_code, x.result_text,
+        x.result_redacted, x.truncated, false, clock_timestamp(),
+        CASE WHEN x.status = 'executing' THEN clock_timestamp() END,
+        CASE WHEN x.ended THEN clock_timestamp() END
+    FROM moved, jsonb_to_recordset(%(new_calls)s::jsonb) AS x(
+        id uuid, step int, position int, call_id text, tool text, effect text, risk text, status text,
+        args_text text, args_digest text, args_redacted jsonb, schema_digest text, idempotency_key text,
+        verdict_reason text, error_code text, result_text text, result_redacted jsonb, truncated bool,
+        ended bool)
+), changed AS (
+    UPDATE tool_call SET
+        status = x.status,
+        epoch = %(epoch)s,
+        attempts = tool_call.attempts + CASE WHEN x.status = 'executing' THEN 1 ELSE 0 END,
+        error_code = x.error_code,
+        result_text = x.result_text,
+        result_redacted = x.result_redacted,
+        truncated = x.truncated,
+        schema_digest = x.schema_digest,
+        started_at = CASE WHEN x.status = 'executing'
+            THEN COALESCE(tool_call.started_at, clock_timestamp()) ELSE tool_call.started_at END,
+        ended_at = CASE WHEN x.ended THEN clock_timestamp() END
+    FROM moved, jsonb_to_recordset(%(changed_calls)s::jsonb) AS x(
+        id uuid, seen text, status text, error_code text, result_text text, result_redacted jsonb,
+        truncated bool, schema_digest text, ended bool)
+    WHERE tool_call.id = x.id AND tool_call.run_id = moved.id AND tool_call.status = x.seen
+), asked AS (
+    INSERT INTO interrupt (id, project_id, run_id, tool_call_id, kind, status, version, digest, risk,
+        reason, required, detail, created_at, expires_at, action, comment)
+    SELECT x.id, moved.project_id, moved.id, x.tool_call, x.kind, 'open', 1, x.digest, x.risk, x.reason,
+        1, x.detail, clock_timestamp(), clock_timestamp() + make_interval(secs => x.expires_s), '', ''
+    FROM moved, jsonb_to_recordset(%(interrupts)s::jsonb) AS x(
+        id uuid, tool_call uuid, kind text, digest text, risk text, reason text, detail jsonb,
+        expires_s double precision)
+), saved AS (
+    INSERT INTO checkpoint (id, run_id, step, epoch, reason, schema_version, messages, state, digest,
+        created_at)
+    SELECT x.id, moved.id, x.step, %(epoch)s, x.reason, x.schema_version, x.messages, x.state, x.digest,
+        clock_timestamp()
+    FROM moved, jsonb_to_recordset(%(checkpoints)s::jsonb) AS x(
+        id uuid, step int, reason text, schema_version int, messages int, state jsonb, digest text)
+), told AS (
+    INSERT INTO event (run_id, seq, type, ts, step, data)
+    SELECT moved.id, moved.last_seq - %(n_events)s + x.nth, x.event->>'type', clock_timestamp(),
+        (x.event->>'step')::int, x.event->'data'
+    FROM moved, jsonb_array_elements(%(events)s::jsonb) WITH ORDINALITY AS x(event, nth)
+)
+SELECT version, last_seq, cancel_requested_at, pause_requested_at FROM moved
+"""
+
+# Events of a step that still goes on. Not synced to disk: the step's own commit, later in the log, is, and syncs these too.
+APPEND_EVENTS = """
+WITH relaxed AS MATERIALIZED (
+    SELECT set_config('synchronous_commit', 'off', true) AS v
+), moved AS (
+    UPDATE run SET
+        last_seq = last_seq + %(n_events)s,
+        next_step = GREATEST(next_step, %(next_step)s)
+    FROM relaxed
+    WHERE id = %(run)s AND lease_epoch = %(epoch)s AND status = 'running' AND relaxed.v = 'off'
+    RETURNING id, last_seq
+), told AS (
+    INSERT INTO event (run_id, seq, type, ts, step, data)
+    SELECT moved.id, moved.last_seq - %(n_events)s + x.nth, x.event->>'type', clock_timestamp(),
+        (x.event->>'step')::int, x.event->'data'
+    FROM moved, jsonb_array_elements(%(events)s::jsonb) WITH ORDINALITY AS x(event, nth)
+)
+SELECT last_seq FROM moved
+"""
+
+# What a commit whose outcome is unknown is settled by: the lock waits for the backend that may still be committing.
+READ_BACK = """
+SELECT version, last_seq, cancel_requested_at, pause_requested_at, lease_epoch, status
+FROM run WHERE id = %(run)s FOR UPDATE
+"""
+
+HEARTBEAT = f"""
+UPDATE run_lease SET until = {_LEASE}
+FROM unnest(%(runs)s::uuid[], %(epochs)s::bigint[]) AS held(run, epoch)
+WHERE run_lease.run_id = held.run AND run_lease.epoch = held.epoch
+RETURNING run_lease.run_id
+"""
+
+WISHES = """
+SELECT id, lease_epoch, status, cancel_requested_at IS NOT NULL, pause_requested_at IS NOT NULL,
+       deadline_at < clock_timestamp()
+FROM run WHERE id = ANY(%(runs)s::uuid[])
+"""
+
+# Runs whose worker is gone, or gave them back: only re-queued; they come back through the ordinary claim.
+REAP = """
+WITH lost AS (
+    SELECT run.id FROM run JOIN run_lease ON run_lease.run_id = run.id
+    WHERE run.status = 'running' AND {which}
+    ORDER BY run.id LIMIT 100 FOR UPDATE OF run SKIP LOCKED
+), moved AS (
+    UPDATE run SET
+        status = 'pending', version = version + 1, lease_epoch = lease_epoch + 1,
+        available_at = clock_timestamp(), last_seq = last_seq + 1
+    FROM lost WHERE run.id = lost.id
+    RETURNING run.id, run.last_seq, run.lease_epoch, run.project_id
+), freed AS (
+    DELETE FROM run_lease USING moved WHERE run_lease.run_id = moved.id
+), told AS (
+    INSERT INTO event (run_id, seq, type, ts, data)
+    SELECT id, last_seq, 'run_status', clock_timestamp(),
+           jsonb_build_object('from', 'running', 'to', 'pending', 'cause', %(cause)s::text)
+    FROM moved
+)
+SELECT id, last_seq, lease_epoch, project_id FROM moved
+"""
+REAP_EXPIRED = REAP.format(which="run_lease.until < clock_timestamp()")
+RELEASE = REAP.format(which="run.id = %(run)s AND run.lease_epoch = %(epoch)s")
+
+# A run that no worker holds changes its status. `sources` are those that the table of moves allows.
+MOVE = """
+WITH was AS (
+    SELECT id, status FROM run WHERE id = %(run)s FOR UPDATE
+), moved AS (
+    UPDATE run SET
+        status = %(to)s,
+        version = version + 1,
+        attempt = attempt + %(attempts)s,
+        last_seq = last_seq + %(n_events)s + 1,
+        available_at = clock_timestamp(),
+        deadline_at = CASE
+            WHEN %(to)s = 'pending' AND run.status IN ('interrupted', 'paused')
+                THEN deadline_at + (clock_timestamp() - stopped_at)
+            WHEN %(attempts)s > 0 THEN clock_timestamp() + make_interval(secs => deadline_s)
+            ELSE deadline_at END,
+        stopped_at = CASE WHEN %(to)s IN ('interrupted', 'paused') THEN clock_timestamp() END,
+        claims_without_progress = 0,
+        model_failures = 0,
+        cancel_requested_at = CASE WHEN %(attempts)s > 0 THEN NULL ELSE cancel_requested_at END,
+        pause_requested_at = NULL,
+        error = COALESCE(%(error)s::jsonb, CASE WHEN %(attempts)s > 0 THEN NULL ELSE error END),
+        output = CASE WHEN %(attempts)s > 0 THEN NULL ELSE output END,
+        ended_at = CASE WHEN %(ended)s THEN clock_timestamp() END
+    FROM was
+    WHERE run.id = was.id AND was.status = ANY(%(sources)s)
+    RETURNING run.id, run.last_seq, run.version, run.project_id, was.status AS source
+), told AS (
+    INSERT INTO event (run_id, seq, type, ts, data)
+    SELECT id, last_seq - %(n_events)s, 'run_status', clock_timestamp(),
+           jsonb_build_object('from', source, 'to', %(to)s::text, 'cause', %(cause)s::text)
+    FROM moved
+), more AS (
+    INSERT INTO event (run_id, seq, type, ts, data)
+    SELECT moved.id, moved.last_seq - %(n_events)s + x.nth, x.event->>'type', clock_timestamp(),
+        x.event->'data'
+    FROM moved, jsonb_array_elements(%(events)s::jsonb) WITH ORDINALITY AS x(event, nth)
+)
+SELECT last_seq, version, project_id, source FROM moved
+"""
+
+# Events about a run that no worker holds, in the transaction of the change that they tell of.
+TELL = """
+WITH moved AS (
+    UPDATE run SET last_seq = last_seq + %(n_events)s WHERE id = %(run)s RETURNING id, last_seq
+), told AS (
+    INSERT INTO event (run_id, seq, type, ts, data)
+    SELECT moved.id, moved.last_seq - %(n_events)s + x.nth, x.event->>'type', clock_timestamp(),
+        x.event->'data'
+    FROM moved, jsonb_array_elements(%(events)s::jsonb) WITH ORDINALITY AS x(event, nth)
+)
+SELECT last_seq FROM moved
+"""

@@ -1,0 +1,54 @@
+"""Celery's shells around the scheduling room: ids in, nothing out, no authority."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from typing import Any
+
+from celery import shared_task
+from celery.signals import worker_shutting_down
+
+from runtime_core import decisions
+from runtime_core.loop.control import watch
+from runtime_core.loop.drive import advance as advance_run
+from runtime_core.scheduling import reconcile as scheduling
+
+WORKER = f"{socket.gethostname()}:{os.getpid()}"
+
+
+@shared_task(name="runtime_core.advance")
+def advance(run_id: str) -> None:
+    """Claim the run and drive it, if it is still due; then any other that is due."""
+    try:
+        hinted = uuid.UUID(run_id)
+    except ValueError:
+        return
+    if advance_run(WORKER, hinted):
+        while advance_run(WORKER):
+            pass
+
+
+@shared_task(name="runtime_core.dispatch")
+def dispatch() -> None:
+    """Hint at due runs that no worker has taken."""
+    scheduling.dispatch()
+
+
+@shared_task(name="runtime_core.reconcile")
+def reconcile() -> None:
+    """Re-queue what lost workers held, end what is past its deadline."""
+    scheduling.reconcile()
+
+
+@shared_task(name="runtime_core.expire")
+def expire() -> None:
+    """Reject what nobody decided in time."""
+    decisions.expire_due()
+
+
+@worker_shutting_down.connect
+def give_back(**_: Any) -> None:
+    """Release every held run at its next safe point, so that another worker goes on with it."""
+    watch.shut_down()

@@ -1,0 +1,220 @@
+"""The ledger as values: what is known of each tool call, and the rows that a step commit writes of it.
+
+Keys are stable: the same call of the same run has the same idempotency key in every retry, recovery and attempt.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runtime_core import ports
+from runtime_core.limits import limits
+from runtime_core.models import Interrupt, ToolCall
+from runtime_core.sanitize import canonical, clip, storable, storable_text
+from runtime_core.states import CallStatus, InterruptStatus
+from runtime_core.values import Effect, Json, Risk, ToolOutcome
+
+_APPROVED = (InterruptStatus.APPROVED.value, InterruptStatus.EDITED.value)
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One call as the ledger has it. `result_text` is what the model is told, raw."""
+
+    id: uuid.UUID
+    step: int
+    position: int
+    call_id: str
+    tool: str
+    effect: Effect
+    risk: Risk
+    status: CallStatus
+    args_text: str
+    schema_digest: str
+    idempotency_key: str
+    verdict_reason: str = ""
+    error_code: str = ""
+    result_text: str | None = None
+    result_redacted: Json = None
+    truncated: bool = False
+    edited: bool = False
+    epoch: int = 0
+    attempts: int = 0
+    approval: uuid.UUID | None = None
+    """The interrupt by which a person let it run, if one had to."""
+
+    @property
+    def args(self) -> dict[str, Json]:
+        """The arguments; empty where the text is not valid (such a call never runs)."""
+        try:
+            value = json.loads(self.args_text)
+        except (ValueError, RecursionError):
+            return {}
+        return value if isinstance(value, dict) else {}
+
+    def evolve(self, **changes: object) -> CallRecord:
+        """A copy with these fields changed."""
+        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+
+    def ended_with(self, outcome: ToolOutcome) -> CallRecord:
+        """The record after its tool ran: raw result for the model, redacted copy for people."""
+        result, truncated = bounded(outcome.result)
+        return self.evolve(
+            status=CallStatus(outcome.status),
+            result_text=result if isinstance(result, str) else canonical(result),
+            result_redacted=ports.redactor().redact(result).value,
+            truncated=truncated or outcome.truncated,
+            error_code=outcome.error_code,
+        )
+
+
+def digest_of(text: str) -> str:
+    """SHA-256 in hex over a text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def key_of(run_id: uuid.UUID, step: int, position: int, args_text: str) -> str:
+    """The idempotency key of a call: never of an attempt or an epoch."""
+    return digest_of(f"{run_id}/{step}/{position}/{digest_of(args_text)}")
+
+
+def bounded(value: Json) -> tuple[Json, bool]:
+    """A result that fits the ledger, and whether it had to be cut."""
+    clean = storable(value)
+    text = clean if isinstance(clean, str) else canonical(clean)
+    if len(text.encode()) <= limits().tool_result_bytes:
+        return clean, False
+    return clip(text, limits().tool_result_bytes)[0], True
+
+
+def load(run_id: uuid.UUID) -> list[CallRecord]:
+    """The calls of the run's latest model step that asked for any, in their order."""
+    latest = ToolCall.objects.filter(run_id=run_id).order_by("-step").values("step")[:1]
+    rows = ToolCall.objects.filter(run_id=run_id, step__in=latest).order_by("position")
+    approvals = dict(
+        Interrupt.objects.filter(tool_call__in=rows, status__in=_APPROVED)
+        .order_by("decided_at")
+        .values_list("tool_call_id", "id")
+    )
+    return [record_of(row, approvals.get(row.id)) for row in rows]
+
+
+def record_of(row: ToolCall, approval: uuid.UUID | None = None) -> CallRecord:
+    """A stored row as a value."""
+    return CallRecord(
+        id=row.id,
+        step=row.step,
+        position=row.position,
+        call_id=row.call_id,
+        tool=row.tool,
+        effect=Effect(row.effect),
+        risk=Risk(row.risk),
+        status=CallStatus(row.status),
+        args_text=row.args_text,
+        schema_digest=row.schema_digest,
+        idempotency_key=row.idempotency_key,
+        verdict_reason=row.verdict_reason,
+        error_code=row.error_code,
+        result_text=row.result_text,
+        result_redacted=row.result_redacted,
+        truncated=row.truncated,
+        edited=row.edited,
+        epoch=row.epoch,
+        attempts=row.attempts,
+        approval=approval,
+    )
+
+
+def new_row(call: CallRecord) -> dict[str, Json]:
+    """A proposed call as `sql.COMMIT_STEP` inserts it."""
+    return {
+        "id": str(call.id),
+        "step": call.step,
+        "position": call.position,
+        "call_id": storable_text(call.call_id),
+        "tool": storable_text(call.tool)[:100],
+        "effect": call.effect.value,
+        "risk": call.risk.value,
+        "status": call.status.value,
+        "args_text": storable_text(call.args_text),
+        "args_digest": digest_of(call.args_text),
+        "args_redacted": redacted_args(call.args_text),
+        "schema_digest": call.schema_digest,
+        "idempotency_key": call.idempotency_key,
+        "verdict_reason": call.verdict_reason[:300],
+        "error_code": call.error_code,
+        "result_text": call.result_text,
+        "result_redacted": call.result_redacted,
+        "truncated": call.truncated,
+        "ended": call.status.ended,
+    }
+
+
+def changed_row(before: CallRecord, after: CallRecord) -> dict[str, Json]:
+    """A changed call as `sql.COMMIT_STEP` updates it: only if its status is still the one seen."""
+    return {
+        "id": str(after.id),
+        "seen": before.status.value,
+        "status": after.status.value,
+        "error_code": after.error_code,
+        "result_text": after.result_text,
+        "result_redacted": after.result_redacted,
+        "truncated": after.truncated,
+        "schema_digest": after.schema_digest,
+        "ended": after.status.ended,
+    }
+
+
+def redacted_args(args_text: str) -> Json:
+    """The arguments as people may see them: a JSON value, or the bounded text where they are none."""
+    try:
+        value = json.loads(args_text)
+    except (ValueError, RecursionError):
+        value = clip(storable_text(args_text), 4_000)[0]
+    return ports.redactor().redact(value).value
+
+
+def told(call: CallRecord) -> tuple[str, str, str, str]:
+    """What the model is told of an ended call: (call id, tool, content, outcome)."""
+    text = call.result_text or ""
+    match call.status:
+        case CallStatus.SUCCEEDED if call.edited:
+            note = f"An approver changed the arguments to {call.args_text} before it ran."
+            return call.call_id, call.tool, f"{note}\n{text}", "success"
+        case CallStatus.SUCCEEDED | CallStatus.COMPENSATED:
+            return call.call_id, call.tool, text, "success"
+        case CallStatus.SKIPPED:
+            return call.call_id, call.tool, f"Not run; a person answered instead: {text}", "success"
+        case CallStatus.REJECTED:
+            return call.call_id, call.tool, text or "Rejected.", "denied"
+        case CallStatus.FAILED:
+            return call.call_id, call.tool, f"Error: {text}", "failed"
+        case CallStatus.UNKNOWN | CallStatus.EXECUTING:
+            return (
+                call.call_id,
+                call.tool,
+                "Interrupted: it is not known whether it happened.",
+                "failed",
+            )
+        case _:
+            return call.call_id, call.tool, "Not executed: the run was interrupted.", "failed"
+
+
+def malformed_in_a_row(run_id: uuid.UUID, calls: Sequence[CallRecord]) -> int:
+    """How many calls up to and including these could not be read at all, one after the other."""
+    codes = list(
+        ToolCall.objects.filter(run_id=run_id)
+        .order_by("-step", "-position")
+        .values_list("error_code", flat=True)[: limits().malformed_calls_in_a_row]
+    )
+    count = 0
+    for code in [*(c.error_code for c in reversed(calls)), *codes]:
+        if code not in ("invalid_arguments", "unknown_tool"):
+            break
+        count += 1
+    return count

@@ -1,0 +1,298 @@
+"""The only writer of run state: compare-and-set, fence, events and audit in one place.
+
+A worker's writes go through `claim`, `append`, `commit_step` and `release`; what happens to runs that nobody holds
+goes through `move` and `tell`. Every move is checked against the table in `states.py` before SQL is sent, and the SQL
+itself is conditional on what was seen.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import InterfaceError, OperationalError, connection, transaction
+
+from runtime_core import clock, ports, sql, states
+from runtime_core.errors import Fenced, IllegalTransition
+from runtime_core.limits import limits
+from runtime_core.states import RunStatus
+from runtime_core.values import Audit, Claim, Json, Span, Usage
+
+# How long a worker tries to learn what became of its commit while the database is away; then the lease decides.
+READ_BACK_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """An event to append; `data` is redacted already and storable."""
+
+    type: str
+    data: dict[str, Json]
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a worker learns from each of its writes."""
+
+    version: int
+    last_seq: int
+    cancel_requested: bool
+    pause_requested: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StepCommit:
+    """All that one step writes. Rows are dictionaries in the shape of `sql.COMMIT_STEP`'s record sets."""
+
+    to: RunStatus = RunStatus.RUNNING
+    cause: str = ""
+    next_step: int = 0
+    steps: Sequence[dict[str, Json]] = ()
+    messages: Sequence[dict[str, Json]] = ()
+    new_calls: Sequence[dict[str, Json]] = ()
+    changed_calls: Sequence[dict[str, Json]] = ()
+    interrupts: Sequence[dict[str, Json]] = ()
+    checkpoints: Sequence[dict[str, Json]] = ()
+    events: Sequence[NewEvent] = ()
+    audits: Sequence[Audit] = ()
+    spans: Sequence[Span] = ()
+    usage: Usage = field(default_factory=Usage)
+    model_failures: int = 0
+    progress: bool = True
+    available_at: dt.datetime | None = None
+    output: str | None = None
+    error: dict[str, Json] | None = None
+
+
+def claim(worker: str, run_id: uuid.UUID | None = None) -> tuple[Claim, int] | None:
+    """Take one pending run that is due (that one, if `run_id` is given) and its last_seq; None if there is none."""
+    statement = sql.CLAIM_ONE if run_id else sql.CLAIM_ANY
+    row = _one(statement, {"run": run_id, "worker": worker, "lease_seconds": limits().lease_seconds})
+    if row is None:
+        return None
+    return Claim(run_id=row[0], epoch=row[1], worker=worker), row[2]
+
+
+def append(claim: Claim, seen: Seen, events: Sequence[NewEvent], next_step: int = 0) -> Seen:
+    """Add events of a step that still goes on; Fenced if the lease is over."""
+    params = {
+        "run": claim.run_id,
+        "epoch": claim.epoch,
+        "n_events": len(events),
+        "next_step": next_step,
+        "events": _events_json(events),
+    }
+    row = _written(sql.APPEND_EVENTS, params, claim, lambda r: r[1] == seen.last_seq + len(events))
+    return Seen(seen.version, row[0], seen.cancel_requested, seen.pause_requested)
+
+
+def commit_step(claim: Claim, seen: Seen, step: StepCommit) -> Seen:
+    """Write one step whole or not at all; Fenced if this worker no longer owns the run."""
+    events = [*step.events]
+    if step.to is not RunStatus.RUNNING:
+        states.check_move(RunStatus.RUNNING, step.to, step.cause)
+        events += _status_events(RunStatus.RUNNING, step.to, step.cause, step.output)
+    params = _commit_params(claim, seen, step, events)
+
+    def is_mine(row: tuple[Any, ...]) -> bool:
+        return bool(row[0] == seen.version + 1)
+
+    if step.audits:
+        with transaction.atomic():
+            row = _one(sql.COMMIT_STEP, params)
+            if row is None:
+                raise Fenced()
+            ports.audit().record(step.audits)
+    else:
+        row = _written(sql.COMMIT_STEP, params, claim, is_mine)
+    if step.spans:
+        ports.spans().write(step.spans)
+    return Seen(row[0], row[1], row[2] is not None, row[3] is not None)
+
+
+def release(claim: Claim) -> int | None:
+    """Give a run back to the queue, untouched (a worker shuts down); its last_seq, or None if it was not ours."""
+    params = {"run": claim.run_id, "epoch": claim.epoch, "cause": "released"}
+    row = _one(sql.RELEASE, params)
+    return row[1] if row else None
+
+
+def reap() -> list[tuple[uuid.UUID, int, int, uuid.UUID]]:
+    """Re-queue runs whose lease has run out, by the database's clock: (run, last_seq, new epoch, project) of each."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql.REAP_EXPIRED, {"cause": "lease_lost"})
+        return list(cursor.fetchall())
+
+
+def heartbeat(claims: Sequence[Claim]) -> set[uuid.UUID]:
+    """Extend the leases of these claims; the runs whose lease is still ours."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            sql.HEARTBEAT,
+            {
+                "runs": [c.run_id for c in claims],
+                "epochs": [c.epoch for c in claims],
+                "lease_seconds": limits().lease_seconds,
+            },
+        )
+        return {row[0] for row in cursor.fetchall()}
+
+
+def wishes(run_ids: Sequence[uuid.UUID]) -> list[tuple[uuid.UUID, int, str, bool, bool, bool]]:
+    """(run, epoch, status, cancel wished, pause wished, deadline passed) of each of these runs."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql.WISHES, {"runs": list(run_ids)})
+        return list(cursor.fetchall())
+
+
+def move(
+    run_id: uuid.UUID,
+    to: RunStatus,
+    cause: str,
+    *,
+    events: Sequence[NewEvent] = (),
+    error: dict[str, Json] | None = None,
+    new_attempt: bool = False,
+    output: str | None = None,
+) -> int:
+    """Change the status of a run that nobody holds, in the caller's transaction; its last_seq.
+
+    IllegalTransition if its status, read under lock, is none that the table of moves allows for this cause.
+    """
+    sources = states.allowed_sources(to, cause) - {RunStatus.RUNNING}
+    extra = [*events]
+    if to.ended:
+        extra.append(NewEvent("done", {"status": to.value, "output": output}))
+    row = _one(
+        sql.MOVE,
+        {
+            "run": run_id,
+            "to": to.value,
+            "cause": cause,
+            "sources": [s.value for s in sources],
+            "attempts": 1 if new_attempt else 0,
+            "n_events": len(extra),
+            "events": _events_json(extra),
+            "error": _dump(error) if error is not None else None,
+            "ended": to.ended,
+        },
+    )
+    if row is None:
+        raise IllegalTransition(
+            f"The run cannot become {to.value} by {cause} now; it must be "
+            f"{' or '.join(sorted(s.value for s in sources))}."
+        )
+    return int(row[0])
+
+
+def tell(run_id: uuid.UUID, events: Sequence[NewEvent]) -> int:
+    """Add events to a run that nobody holds, in the caller's transaction; its last_seq."""
+    row = _one(
+        sql.TELL, {"run": run_id, "n_events": len(events), "events": _events_json(events)}
+    )
+    if row is None:
+        raise IllegalTransition("The run is gone.")
+    return int(row[0])
+
+
+def _status_events(
+    source: RunStatus, to: RunStatus, cause: str, output: str | None
+) -> list[NewEvent]:
+    events = [NewEvent("run_status", {"from": source.value, "to": to.value, "cause": cause})]
+    if to.ended:
+        events.append(NewEvent("done", {"status": to.value, "output": output}))
+    return events
+
+
+def _commit_params(
+    claim: Claim, seen: Seen, step: StepCommit, events: Sequence[NewEvent]
+) -> dict[str, Any]:
+    return {
+        "run": claim.run_id,
+        "epoch": claim.epoch,
+        "version": seen.version,
+        "to": step.to.value,
+        "ended": step.to.ended,
+        "next_step": step.next_step,
+        "steps_done": len(step.steps),
+        "n_events": len(events),
+        "input_tokens": step.usage.input_tokens,
+        "output_tokens": step.usage.output_tokens,
+        "cost_microusd": step.usage.cost_microusd,
+        "model_failures": step.model_failures,
+        "progress": step.progress,
+        "available_at": step.available_at,
+        "output": step.output,
+        "error": _dump(step.error) if step.error is not None else None,
+        "lease_seconds": limits().lease_seconds,
+        "steps": _dump(step.steps),
+        "messages": _dump(step.messages),
+        "new_calls": _dump(step.new_calls),
+        "changed_calls": _dump(step.changed_calls),
+        "interrupts": _dump(step.interrupts),
+        "checkpoints": _dump(step.checkpoints),
+        "events": _events_json(events),
+    }
+
+
+def _written(
+    statement: str, params: dict[str, Any], claim: Claim, is_mine: Any
+) -> tuple[Any, ...]:
+    """Run a fenced statement; where the connection breaks, find out under lock whether it committed."""
+    try:
+        row = _one(statement, params)
+    except (OperationalError, InterfaceError) as error:
+        if connection.in_atomic_block or not _is_connection_loss(error):
+            raise
+        row = _settle(statement, params, claim, is_mine)
+    if row is None:
+        raise Fenced()
+    return row
+
+
+def _is_connection_loss(error: Exception) -> bool:
+    """True if nobody knows whether the statement committed (a timeout or a lock error says that it did not)."""
+    sqlstate = getattr(error.__cause__, "sqlstate", None)
+    return sqlstate is None or sqlstate.startswith(("08", "57P"))
+
+
+def _settle(
+    statement: str, params: dict[str, Any], claim: Claim, is_mine: Any
+) -> tuple[Any, ...] | None:
+    until = clock.monotonic() + READ_BACK_SECONDS
+    while True:
+        connection.close()
+        try:
+            with transaction.atomic():
+                row = _one(sql.READ_BACK, {"run": claim.run_id})
+                if row is None or row[4] < claim.epoch:
+                    return None
+                if is_mine(row) and row[4] == claim.epoch:
+                    append_only = statement is sql.APPEND_EVENTS
+                    return (row[1],) if append_only else row[:4]
+                return _one(statement, params)
+        except (OperationalError, InterfaceError) as error:
+            if clock.monotonic() > until:
+                raise Fenced("The database was away for too long.") from error
+            time.sleep(0.2)
+
+
+def _one(statement: str, params: dict[str, Any]) -> tuple[Any, ...] | None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, params)
+        row: tuple[Any, ...] | None = cursor.fetchone()
+        return row
+
+
+def _events_json(events: Sequence[NewEvent]) -> str:
+    return _dump([{"type": e.type, "step": e.step, "data": e.data} for e in events])
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, default=str, separators=(",", ":"))
