@@ -13,14 +13,18 @@ from django.core.asgi import get_asgi_application
 django_application = get_asgi_application()
 
 # These need the app registry, which the line above has filled.
-from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
+from django.urls import re_path
 
+from config.origin import OwnOriginOnly, refuse
 from config.urls import websocket_urlpatterns
 
+# Who listens is each socket's own question: it must ask again while it is open. An address that
+# nobody serves is refused like any other, instead of raising in the server.
+sockets = URLRouter([*websocket_urlpatterns, re_path("", refuse)])
 application = ProtocolTypeRouter(
     {
         "http": django_application,
-        "websocket": AuthMiddlewareStack(URLRouter(websocket_urlpatterns)),
+        "websocket": OwnOriginOnly(sockets),
     }
 )

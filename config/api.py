@@ -1,0 +1,30 @@
+"""Puts the API together: each app's routers under `/api/v1`, one way in, one form of error."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+
+from django.http import HttpRequest
+from ninja import NinjaAPI, Router
+
+from runtime_core.api import agents, events, problems, runs, threads
+from runtime_core.api.auth import CallerAuth
+from runtime_core.api.json_body import StrictParser
+
+api = NinjaAPI(
+    title="Interlock",
+    version="1",
+    description="Runs agents until it matters, then a person decides.",
+    urls_namespace="api",
+    auth=CallerAuth(),
+    parser=StrictParser(),
+    docs_url=None,  # its page loads scripts from elsewhere; the schema itself is at /openapi.json
+)
+problems.register(api)
+
+api.add_router("/runs", runs.router)
+api.add_router("/runs", events.router)
+api.add_router("/threads", threads.router)
+api.add_router("/agents", agents.agents)
+api.add_router("/tools", agents.tools)
