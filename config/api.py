@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
+from ninja import NinjaAPI
 
-from django.http import HttpRequest
-from ninja import NinjaAPI, Router
-
+from approvals.api import router as interrupts
 from runtime_core.api import agents, events, problems, runs, threads
 from runtime_core.api.auth import CallerAuth
 from runtime_core.api.json_body import StrictParser
@@ -28,3 +25,4 @@ api.add_router("/runs", events.router)
 api.add_router("/threads", threads.router)
 api.add_router("/agents", agents.agents)
 api.add_router("/tools", agents.tools)
+api.add_router("", interrupts)

@@ -5,17 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, include, path
 
+from approvals.consumers import InboxPageSocket
 from config import health
+from config.api import api
+from runtime_core.consumers import RunSocket
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("admin/", admin.site.urls),
-    # API: path("api/v1/", api.urls)
-    # Pages: path("", include("traces.urls")), path("", include("approvals.urls"))
+    path("api/v1/", api.urls),
+    path("", include("approvals.urls")),
 ]
 
-# Websockets: path("ws/runs/<uuid:run_id>/", Consumer.as_asgi()), …
-websocket_urlpatterns: list[Any] = []
+# Who connects to one of these is checked by the socket itself; where from, by config.origin.
+websocket_urlpatterns: list[Any] = [
+    path("api/v1/ws/runs/<uuid:run_id>/", RunSocket.as_asgi()),
+    path("ws/inbox/", InboxPageSocket.as_asgi()),
+]

@@ -86,7 +86,7 @@ def cancel_run(actor: Actor, run: Run) -> Run:
             locked.save(update_fields=["cancel_requested_at", "cancel_requested_by"])
             _audit("run.cancelled", actor, locked, status=locked.status)
         seq = _cancel_parked(locked) if locked.state in PARKED else _tell_cancelling(locked, actor)
-    control.signal(run.id)
+    transaction.on_commit(lambda: control.signal(run.id))
     return _after(run, seq, inbox=True)
 
 
@@ -100,7 +100,7 @@ def pause_run(actor: Actor, run: Run) -> Run:
         else:
             seq = transitions.move(run.id, RunStatus.PAUSED, "pause")
         _audit("run.paused", actor, locked, status=locked.status)
-    control.signal(run.id)
+    transaction.on_commit(lambda: control.signal(run.id))
     return _after(run, seq)
 
 

@@ -84,7 +84,7 @@ def runs(
         rows = rows.filter(agent__name=agent)
     if thread_id:
         rows = rows.filter(thread_id=thread_id)
-    return _page(rows, ("-created_at", "-id"), cursor, limit)
+    return paged(rows, ("-created_at", "-id"), cursor, limit)
 
 
 def run(projects: Projects, run_id: uuid.UUID) -> Run:
@@ -121,14 +121,14 @@ def tool_calls(run: Run, *, cursor: str | None = None, limit: int | None = None)
         interrupt_id=Subquery(newest.values("id")[:1])
     )
     rows = rows.defer("args_text", "result_text")
-    return _page(rows, ("step", "position"), cursor, limit)
+    return paged(rows, ("step", "position"), cursor, limit)
 
 
 def checkpoints(
     run: Run, *, cursor: str | None = None, limit: int | None = None
 ) -> Page[Checkpoint]:
     """The run's checkpoints, oldest first."""
-    return _page(Checkpoint.objects.filter(run=run), ("id",), cursor, limit)
+    return paged(Checkpoint.objects.filter(run=run), ("id",), cursor, limit)
 
 
 def provenance(run: Run) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def agents(
 ) -> Page[Agent]:
     """The agents that have a definition, by name, with their current version and project."""
     rows = Agent.objects.filter(project__in=projects, current__isnull=False)
-    return _page(rows.select_related("current", "project"), ("name", "id"), cursor, limit)
+    return paged(rows.select_related("current", "project"), ("name", "id"), cursor, limit)
 
 
 def agents_named(projects: Projects, name: str) -> list[Agent]:
@@ -237,7 +237,7 @@ def _known_status(text: str) -> str:
 # ── Pages by key ────────────────────────────────────────────────────────────────────────────────
 
 
-def _page(
+def paged(
     rows: QuerySet[M], keys: tuple[str, ...], cursor: str | None, limit: int | None
 ) -> Page[M]:
     """One page in the order of `keys`, which share one direction and end in a unique one."""

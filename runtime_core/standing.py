@@ -27,13 +27,14 @@ class Standing:
         self._credentials = credentials
         self._may = may
         self._confirmed_at: float | None = None
+        self._doubted = False
 
     async def confirmed(self) -> bool:
         """True if it may be sent now, False if the database cannot say yet; raises if it may not.
 
         Raises Unauthenticated, NotFound or NotAllowed, and CannotTell when patience is over.
         """
-        if self._age() < FRESH_S:
+        if self._age() < FRESH_S and not self._doubted:
             return True
         try:
             await in_db_thread(self._look)
@@ -41,8 +42,12 @@ class Standing:
             if self._age() > PATIENCE_S:
                 raise CannotTell() from error
             return False
-        self._confirmed_at = clock.monotonic()
+        self._confirmed_at, self._doubted = clock.monotonic(), False
         return True
+
+    def doubt(self) -> None:
+        """Make the next answer a new one."""
+        self._doubted = True
 
     def _age(self) -> float:
         if self._confirmed_at is None:

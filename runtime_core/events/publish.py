@@ -6,9 +6,11 @@ import functools
 import json
 import logging
 import uuid
+from functools import partial
 
 import redis
 from django.conf import settings
+from django.db import connection
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -28,14 +30,23 @@ _resting_until = 0.0
 def announce(run_id: uuid.UUID, last_seq: int, project_id: uuid.UUID, inbox: bool = False) -> None:
     """Hint that `run_id` has events up to `last_seq`, and whether its project's inbox changed.
 
-    Call it after the commit. Never raises, takes at most 0.2 s; who misses the hint finds the rows by polling.
+    Inside a transaction it waits for the commit. Never raises, takes at most 0.2 s; who misses the
+    hint finds the rows by polling.
     """
+    hint = {"run": str(run_id), "seq": last_seq, "project": str(project_id), "inbox": inbox}
+    send = partial(_publish, json.dumps(hint))
+    if connection.in_atomic_block:
+        connection.on_commit(send, robust=True)
+    else:
+        send()
+
+
+def _publish(hint: str) -> None:
     global _resting_until
     if clock.monotonic() < _resting_until:
         return
-    hint = {"run": str(run_id), "seq": last_seq, "project": str(project_id), "inbox": inbox}
     try:
-        _client(settings.REDIS_URL).publish(CHANNEL, json.dumps(hint))
+        _client(settings.REDIS_URL).publish(CHANNEL, hint)
     except (redis.RedisError, OSError) as error:
         _resting_until = clock.monotonic() + _REST_S
         _log.warning("no hint sent, watchers will poll: %s", error)
