@@ -46,7 +46,7 @@ def apply_agent(
     digest = digest_of(canonical(stored))
     with transaction.atomic():
         agent, _ = Agent.objects.get_or_create(project=project, name=clean["name"])
-        agent = Agent.objects.select_for_update().select_related("current").get(id=agent.id)
+        agent = Agent.objects.select_for_update(of=("self",)).select_related("current").get(id=agent.id)
         _permit(agent, rules)
         if agent.current is not None and agent.current.digest == digest:
             return agent.current, False

@@ -1,0 +1,106 @@
+"""Tools for tests whose effects are lines of a file outside the database: what happened is what stands there."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from runtime_core.tools import DID_NOT_HAPPEN, Happened, ToolContext, tool
+
+
+def effects_file() -> Path:
+    """Where effects go; every process of a test finds it by the environment."""
+    return Path(os.environ["INTERLOCK_TEST_DATA_DIR"]) / "effects.txt"
+
+
+def effects() -> list[str]:
+    """All effects so far, in order."""
+    path = effects_file()
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def _happen(text: str) -> None:
+    with effects_file().open("a") as file:
+        file.write(text + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _pause(name: str) -> None:
+    """Wait at a named point while a file of that name exists, having said that we are there."""
+    hold = effects_file().with_name(f"hold-{name}")
+    if hold.exists():
+        hold.with_suffix(".reached").touch()
+    until = time.monotonic() + 60
+    while hold.exists() and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+@tool(risk="high", effect="once", timeout=60)
+def ledger_append(ctx: ToolContext, text: str) -> str:
+    """Add one line to a book outside of the database. It must not be added twice."""
+    _pause("before-effect")
+    _happen(text)
+    _pause("after-effect")
+    return f"appended {text}"
+
+
+@tool(risk="low", effect="idempotent", timeout=60)
+def note(ctx: ToolContext, text: str) -> str:
+    """Write a note, once for each key."""
+    _pause("before-note")
+    line = f"{ctx.idempotency_key}:{text}"
+    if line not in effects():
+        _happen(line)
+    _pause("after-note")
+    return "noted"
+
+
+@tool(risk="low", effect="read", timeout=60)
+def look(ctx: ToolContext, at: str = "here") -> dict[str, str]:
+    """Look at something."""
+    return {"seen": at}
+
+
+@tool(risk="low", effect="read", timeout=60)
+def wait_for_stop(ctx: ToolContext) -> str:
+    """Work until somebody stops it."""
+    (effects_file().with_name("waiting")).touch()
+    while True:
+        ctx.check()
+        time.sleep(0.01)
+
+
+@tool(risk="low", effect="read", timeout=60)
+def fail(ctx: ToolContext, message: str) -> str:
+    """Raise an error with this message."""
+    raise ValueError(message)
+
+
+@tool(risk="low", effect="read", timeout=60)
+def say(ctx: ToolContext, what: str) -> object:
+    """Return something odd."""
+    return {"nul": "a\x00b", "key": {"k\x00": "v\x00"}, "bytes": b"a\x00\xff", "literal": "\\u0000",
+            "big": "x" * 3_000_000}[what]
+
+
+def _was_charged(ctx: ToolContext, amount: int) -> Happened | None:
+    line = f"charge:{ctx.idempotency_key}:{amount}"
+    return Happened(f"charged {amount}") if line in effects() else DID_NOT_HAPPEN
+
+
+@tool(risk="medium", effect="once", timeout=60, reconcile=_was_charged)
+def charge(ctx: ToolContext, amount: int) -> str:
+    """Charge an amount; can be asked later whether it happened."""
+    _pause("before-charge")
+    _happen(f"charge:{ctx.idempotency_key}:{amount}")
+    _pause("after-charge")
+    return f"charged {amount}"
+
+
+@tool(risk="medium", effect="once", timeout=60)
+def lose_connection(ctx: ToolContext) -> str:
+    """Do it, then lose the connection before the answer."""
+    _happen("lost")
+    raise ConnectionResetError("connection reset by peer")
