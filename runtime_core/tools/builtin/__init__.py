@@ -1,5 +1,19 @@
-"""The tools that come with the runtime: files and commands of the run's workspace, and a question
-to a person.
+"""The tools that come with the runtime: files, commands and commits of the run's workspace,
+questions.
 """
 
 from __future__ import annotations
+
+from runtime_core.tools.builtin.commands import git_commit, run_command
+from runtime_core.tools.builtin.files import apply_patch, list_files, read_file, write_file
+from runtime_core.tools.builtin.question import ask_human
+
+__all__ = [
+    "apply_patch",
+    "ask_human",
+    "git_commit",
+    "list_files",
+    "read_file",
+    "run_command",
+    "write_file",
+]

@@ -28,7 +28,7 @@ _ETC_TEXTS = {
 
 
 def check() -> Path:
-    """The bubblewrap program, after it has run once here. SandboxUnavailable says why it does not."""
+    """The bubblewrap program, once it has run here. SandboxUnavailable says why it does not."""
     return _checked(_program())
 
 
