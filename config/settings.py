@@ -67,6 +67,7 @@ INSTALLED_APPS = [
     "approvals",
     "traces",
     "config",
+    "evals.shop",  # the demo's business tables
 ]
 
 MIDDLEWARE = [
@@ -225,7 +226,7 @@ INTERLOCK_PORTS = {
     "spans": "traces.spans.sink",
     "decision_guard": "approvals.guard.guard",
 }
-TOOL_MODULES: list[str] = [*env.list("TOOL_MODULES", default=[])]
+TOOL_MODULES: list[str] = ["evals.shop.tools", *env.list("TOOL_MODULES", default=[])]
 INTERLOCK_MODEL = env.str("INTERLOCK_MODEL", default="")
 
 # ── Browser: headers, cookies, static files ─────────────────────────────────────────────────────
