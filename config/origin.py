@@ -36,11 +36,14 @@ class OwnOriginOnly:
         elif is_our_own(headers):
             await self.application(scope, receive, send)
         else:
-            log.warning(
-                "websocket refused", path=scope.get("path"), origin=_origin_for_log(headers)
-            )
-            # Before it is accepted, which a browser sees as a plain 403.
-            await send({"type": "websocket.close", "code": 4403})
+            origin = _origin_for_log(headers)
+            log.warning("websocket refused", path=scope.get("path"), origin=origin)
+            await refuse(scope, receive, send)
+
+
+async def refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    """Close a websocket before it is accepted, which a browser sees as a plain 403."""
+    await send({"type": "websocket.close", "code": 4403})
 
 
 def is_our_own(headers: list[tuple[bytes, bytes]]) -> bool:

@@ -103,3 +103,21 @@ def test_j1_a_bearer_needs_no_origin_and_loses_its_cookie() -> None:
 @override_settings(CSRF_TRUSTED_ORIGINS=["https://portal.example"])
 def test_j1_a_trusted_origin_opens() -> None:
     assert from_page("https://portal.example", host="localhost")
+
+
+def test_a_socket_that_nobody_serves_is_refused() -> None:
+    from config.asgi import application
+
+    sent: list[MutableMapping[str, Any]] = []
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    async def receive() -> MutableMapping[str, Any]:
+        return {"type": "websocket.connect"}
+
+    headers = [(b"host", b"localhost"), (b"origin", b"http://localhost")]
+    scope = {"type": "websocket", "path": "/ws/nothing/", "headers": headers}
+    asyncio.run(application(scope, receive, send))
+
+    assert [message["type"] for message in sent] == ["websocket.close"]
