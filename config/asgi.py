@@ -21,7 +21,9 @@ from config.urls import websocket_urlpatterns
 
 # Who listens is each socket's own question: it must ask again while it is open. An address that
 # nobody serves is refused like any other, instead of raising in the server.
-sockets = URLRouter([*websocket_urlpatterns, re_path("", refuse)])
+sockets = URLRouter(
+    [*websocket_urlpatterns, re_path("", refuse)]  # type: ignore[arg-type]  # the stub knows views only
+)
 application = ProtocolTypeRouter(
     {
         "http": django_application,
