@@ -54,6 +54,7 @@ def decide(
     """
     with transaction.atomic():
         locked = decisions.lock(interrupt_id)
+        locked.interrupt.run = locked.run
         ruling = ruling_on(locked.interrupt, actor.user_id, token_project)
         if ruling.may and _is_repeat(actor, locked.interrupt, opinion):
             return locked.interrupt

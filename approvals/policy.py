@@ -41,6 +41,7 @@ OWN_RUN = Ruling(
     reason="You started this run, and a second person must decide on what is high or critical risk. "
     "Ask another approver of this project.",
 )
+LISTED = Ruling(may=False, visible=True, reason="Open the request to decide on it.")
 MAY = Ruling(may=True, visible=True)
 
 

@@ -1,6 +1,7 @@
 /* The one module a page loads: starts each part once. */
 import * as announce from "./announce.js";
 import * as copy from "./copy.js";
+import * as decide from "./decide.js";
 import * as dialogs from "./dialogs.js";
 import * as forms from "./forms.js";
 import * as inboxLive from "./inbox-live.js";
@@ -10,4 +11,4 @@ import * as swaps from "./swaps.js";
 import * as time from "./time.js";
 import * as tree from "./tree.js";
 
-for (const part of [announce, time, copy, dialogs, forms, swaps, keys, tree, live, inboxLive]) part.start();
+for (const part of [announce, time, copy, decide, dialogs, forms, swaps, keys, tree, live, inboxLive]) part.start();

@@ -1,0 +1,111 @@
+"""The inbox over HTTP for programs: list, read and decide on interrupts."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, Literal
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema
+from pydantic import ConfigDict, Field, StrictInt, StrictStr
+
+from approvals import commands, queries
+from runtime_core.callers import Caller
+from runtime_core.errors import DecisionConflict
+from runtime_core.states import InterruptStatus
+
+NO_REASON = "No reason was given."
+
+router = Router(tags=["interrupts"])
+
+
+class DecisionIn(Schema):
+    """A decision on exactly one version of one interrupt; whatever is not in this form is refused, never guessed."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    action: Literal["approve", "reject", "edit", "respond"]
+    version: StrictInt = Field(ge=1, le=2_147_483_647)
+    digest: StrictStr = Field(min_length=1, max_length=64)
+    args: dict[str, Any] | None = None
+    response: Any = None
+    reason: StrictStr | None = Field(default=None, max_length=commands.REASON_MAX)
+
+
+class InterruptOut(Schema):
+    """An interrupt. `args` are the exact ones only when one open interrupt is read by somebody who may decide on it."""
+
+    id: uuid.UUID
+    run_id: uuid.UUID
+    kind: str
+    status: str
+    version: int
+    digest: str
+    tool: str
+    args: Any
+    args_schema: dict[str, Any] = Field(alias="schema")
+    risk: str
+    allowed_actions: list[str]
+    required: int
+    decided: int
+    decided_by: str | None
+    expires_at: str
+    created_at: str
+
+
+class InterruptsOut(Schema):
+    """One page of interrupts, those that expire first in front."""
+
+    items: list[InterruptOut]
+    next_cursor: str | None
+
+
+@router.get("/interrupts", response=InterruptsOut, by_alias=True)
+def list_interrupts(
+    request: HttpRequest,
+    status: InterruptStatus | None = None,
+    run_id: uuid.UUID | None = None,
+    cursor: str | None = None,
+    limit: int | None = Query(default=None, ge=1, le=200),
+) -> Any:
+    """The interrupts of your projects, with redacted arguments."""
+    caller = _caller(request)
+    page = queries.page(caller.user, caller.token_project, status, run_id, cursor, limit)
+    items = [queries.as_json(queries.listed(interrupt)) for interrupt in page.items]
+    return {"items": items, "next_cursor": page.next_cursor}
+
+
+@router.get("/interrupts/{uuid:interrupt_id}", response=InterruptOut, by_alias=True)
+def read_interrupt(request: HttpRequest, interrupt_id: uuid.UUID) -> Any:
+    """One interrupt; with its exact arguments if you may decide on it, which is kept in the audit."""
+    caller = _caller(request)
+    shown = _shown(caller, interrupt_id)
+    if shown.is_raw:
+        commands.record_viewing(caller.actor, shown.interrupt)
+    return queries.as_json(shown)
+
+
+@router.post("/interrupts/{uuid:interrupt_id}/decisions", response=InterruptOut, by_alias=True)
+def decide(request: HttpRequest, interrupt_id: uuid.UUID, body: DecisionIn) -> Any:
+    """Decide once, on the version and digest that you were shown; a repeat of yours gets the same answer."""
+    caller = _caller(request)
+    reason = body.reason or (NO_REASON if body.action == "reject" else "")
+    opinion = commands.Opinion(**{**body.dict(), "reason": reason})
+    try:
+        commands.decide(
+            caller.actor, interrupt_id, opinion, token_project=caller.token_project
+        )
+    except DecisionConflict as error:
+        # Whoever came second is told what is there now, and by whom.
+        error.data["current"] = queries.as_json(_shown(caller, interrupt_id))
+        raise
+    return queries.as_json(_shown(caller, interrupt_id))
+
+
+def _shown(caller: Caller, interrupt_id: uuid.UUID) -> queries.Shown:
+    interrupt = queries.get(caller.user, interrupt_id, caller.token_project)
+    return queries.shown_to(caller.user, interrupt, caller.token_project)
+
+
+def _caller(request: HttpRequest) -> Caller:
+    return request.auth  # type: ignore[attr-defined, no-any-return]

@@ -1,0 +1,215 @@
+"""Reads of the inbox: which interrupts a person sees, which wait for them, and how one looks to them."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.db.models import Q, QuerySet
+
+from approvals.policy import FOUR_EYES_FROM, LISTED, Ruling
+from approvals.rulings import ruling_on
+from runtime_core import decisions
+from runtime_core.access import ROLE_ALLOWS, Can, visible_projects
+from runtime_core.errors import NotFound
+from runtime_core.models import Interrupt
+from runtime_core.queries import Page, paged
+from runtime_core.states import ALLOWED_ACTIONS, InterruptKind, InterruptStatus
+from runtime_core.tools.registry import registry
+from runtime_core.values import Json, Risk
+
+COUNT_MAX = 100
+LIST_MAX = 200
+VIEWS = ("mine", "all", "decided")
+_DECIDING_ROLES = [role for role, rights in ROLE_ALLOWS.items() if Can.DECIDE in rights]
+_FOUR_EYES = [risk.value for risk in Risk if risk.level >= FOUR_EYES_FROM.level]
+_RELATED = ("run", "run__agent", "run__created_by", "project", "tool_call", "decided_by")
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What the inbox list is narrowed to; it is the page's query string."""
+
+    view: str = "mine"
+    risk: str = ""
+    agent: str = ""
+
+    @property
+    def is_narrowed(self) -> bool:
+        """True if there may be more that the filters hide."""
+        return bool(self.risk or self.agent)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One interrupt as one person may see it; `args` are the exact ones only if `is_raw`."""
+
+    interrupt: Interrupt
+    ruling: Ruling
+    is_raw: bool
+    args: Json
+    schema: dict[str, Json]
+    preview: Json
+
+    @property
+    def allowed_actions(self) -> tuple[str, ...]:
+        """What can be decided on it, while it is open."""
+        is_open = self.interrupt.status == InterruptStatus.OPEN
+        return ALLOWED_ACTIONS[InterruptKind(self.interrupt.kind)] if is_open else ()
+
+
+def visible(user: Any, token_project: uuid.UUID | None = None) -> QuerySet[Interrupt]:
+    """Every interrupt of the projects that `user` may see."""
+    projects = visible_projects(user, token_project).values("id")
+    return Interrupt.objects.filter(project__in=projects).select_related(*_RELATED)
+
+
+def waiting_for(user: Any) -> QuerySet[Interrupt]:
+    """The open interrupts that `user` may decide on: the policy's rules as one condition."""
+    if not user.is_authenticated or not user.is_active:
+        return Interrupt.objects.none()
+    deciding = user.memberships.filter(role__in=_DECIDING_ROLES).values("project_id")
+    return Interrupt.objects.filter(project__in=deciding, status=InterruptStatus.OPEN).exclude(
+        Q(risk__in=_FOUR_EYES) & Q(run__created_by_id=user.pk)
+    )
+
+
+def inbox(user: Any, filters: Filters) -> QuerySet[Interrupt]:
+    """The rows of one view of the inbox: what expires first on top; decided ones newest first."""
+    found = visible(user)
+    if filters.risk:
+        found = found.filter(risk=filters.risk)
+    if filters.agent:
+        found = found.filter(run__agent__name=filters.agent)
+    if filters.view == "decided":
+        return found.exclude(status=InterruptStatus.OPEN).order_by("-decided_at", "-id")
+    found = found.filter(status=InterruptStatus.OPEN).order_by("expires_at", "id")
+    return found if filters.view == "all" else found.filter(id__in=waiting_for(user).values("id"))
+
+
+def open_count(user: Any) -> int:
+    """How many interrupts wait for `user`, counted no further than COUNT_MAX."""
+    return waiting_for(user).order_by()[:COUNT_MAX].count()
+
+
+def visible_open_count(user: Any) -> int:
+    """How many open interrupts `user` sees, counted no further than COUNT_MAX."""
+    return visible(user).filter(status=InterruptStatus.OPEN).order_by()[:COUNT_MAX].count()
+
+
+def last_decided(user: Any) -> Interrupt | None:
+    """What was settled last among all that `user` sees."""
+    settled = visible(user).exclude(status=InterruptStatus.OPEN)
+    return settled.order_by("-decided_at").first()
+
+
+def default_view(user: Any) -> str:
+    """Who decides nowhere looks at everything that is open."""
+    return "mine" if user.memberships.filter(role__in=_DECIDING_ROLES).exists() else "all"
+
+
+def open_ids(user: Any) -> list[str]:
+    """The interrupts that wait for `user`, soonest expiry first, no more than LIST_MAX."""
+    found = waiting_for(user).order_by("expires_at", "id").values_list("id", flat=True)
+    return [str(interrupt_id) for interrupt_id in found[:LIST_MAX]]
+
+
+def agent_names(user: Any) -> list[str]:
+    """The agents that have ever asked in a project of `user`, for the filter."""
+    names = visible(user).order_by("run__agent__name").values_list("run__agent__name", flat=True)
+    return list(names.distinct()[:COUNT_MAX])
+
+
+def get(user: Any, interrupt_id: uuid.UUID, token_project: uuid.UUID | None = None) -> Interrupt:
+    """The interrupt if `user` may see it, else NotFound."""
+    found = visible(user, token_project).filter(id=interrupt_id).first()
+    if found is None:
+        raise NotFound("There is no such request, or you may not see it.")
+    return found
+
+
+def shown_to(user: Any, interrupt: Interrupt, token_project: uuid.UUID | None = None) -> Shown:
+    """The interrupt for one person: exact arguments while it is open and they may decide, else redacted ones."""
+    ruling = ruling_on(interrupt, user.pk, token_project)
+    facts = decisions.shown(interrupt)
+    is_raw = ruling.may and interrupt.status == InterruptStatus.OPEN
+    return Shown(
+        interrupt=interrupt,
+        ruling=ruling,
+        is_raw=is_raw,
+        args=facts["args"] if is_raw else interrupt.tool_call.args_redacted,
+        schema=facts["schema"] or {},
+        preview=facts.get("preview") if is_raw else None,
+    )
+
+
+def listed(interrupt: Interrupt) -> Shown:
+    """The interrupt as lists show it to everybody who sees it: redacted, and without a look at any file."""
+    tool = registry().get(interrupt.tool_call.tool)
+    return Shown(
+        interrupt=interrupt,
+        ruling=LISTED,
+        is_raw=False,
+        args=interrupt.tool_call.args_redacted,
+        schema=dict(tool.spec.schema) if tool else {},
+        preview=None,
+    )
+
+
+def page(
+    user: Any,
+    token_project: uuid.UUID | None,
+    status: InterruptStatus | None,
+    run_id: uuid.UUID | None,
+    cursor: str | None,
+    limit: int | None,
+) -> Page[Interrupt]:
+    """Interrupts that `user` sees, soonest expiry first, from `cursor` on."""
+    found = visible(user, token_project).prefetch_related("decisions")
+    if status:
+        found = found.filter(status=status.value)
+    if run_id:
+        found = found.filter(run_id=run_id)
+    return paged(found, ("expires_at", "id"), cursor, limit)
+
+
+def as_json(shown: Shown) -> dict[str, Json]:
+    """The interrupt as the API gives it."""
+    interrupt = shown.interrupt
+    return {
+        "id": str(interrupt.id),
+        "run_id": str(interrupt.run_id),
+        "kind": interrupt.kind,
+        "status": interrupt.status,
+        "version": interrupt.version,
+        "digest": interrupt.digest,
+        "tool": interrupt.tool_call.tool,
+        "args": shown.args,
+        "schema": shown.schema,
+        "risk": interrupt.risk,
+        "allowed_actions": list(shown.allowed_actions),
+        "required": interrupt.required,
+        "decided": _decided(interrupt),
+        "decided_by": interrupt.decided_by.get_username() if interrupt.decided_by else None,
+        "expires_at": interrupt.expires_at.isoformat(),
+        "created_at": interrupt.created_at.isoformat(),
+    }
+
+
+def deciders(interrupt: Interrupt) -> list[str]:
+    """Names of people who may decide on it, to tell those who may not whom to ask."""
+    people = get_user_model().objects.filter(
+        is_active=True,
+        memberships__project_id=interrupt.project_id,
+        memberships__role__in=_DECIDING_ROLES,
+    )
+    if interrupt.risk in _FOUR_EYES:
+        people = people.exclude(pk=interrupt.run.created_by_id)
+    names = people.order_by("username").values_list("username", flat=True).distinct()
+    return list(names[:6])
+
+
+def _decided(interrupt: Interrupt) -> int:
+    return len(interrupt.decisions.all())

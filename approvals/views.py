@@ -1,0 +1,136 @@
+"""The inbox's pages: list and request side by side; a GET never decides."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods
+
+from approvals import commands, pages, queries
+from approvals.decision_form import DecisionForm, empty_form, error_field, read_form
+from approvals.queries import Filters, Shown
+from runtime_core.errors import DecisionConflict, InvalidPayload, NotAllowed, NotFound
+from runtime_core.states import InterruptStatus
+from runtime_core.values import Actor, Risk
+
+
+@login_required
+@never_cache
+@require_GET
+def inbox(request: HttpRequest) -> HttpResponse:
+    """The list; `?fragment=list` gives it alone."""
+    filters = filters_of(request)
+    template = "_list.html" if request.GET.get("fragment") == "list" else "inbox.html"
+    return render(request, f"approvals/{template}", pages.list_context(request.user, filters))
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def interrupt(request: HttpRequest, interrupt_id: uuid.UUID) -> HttpResponse:
+    """One request beside the list; a POST decides on it, bound to the version and digest in its form."""
+    try:
+        shown = queries.shown_to(request.user, queries.get(request.user, interrupt_id))
+    except NotFound as error:
+        if request.method == "POST":
+            _refuse_unseen(request, interrupt_id)
+        raise Http404(error.message) from None
+    if request.method == "POST":
+        return _decide(request, shown)
+    if shown.is_raw:
+        commands.record_viewing(actor_of(request), shown.interrupt)
+    return _page(request, shown, empty_form(shown))
+
+
+def filters_of(request: HttpRequest) -> Filters:
+    """The filters in the address; what is not known there is left out."""
+    view = request.GET.get("view", "")
+    risk = request.GET.get("risk", "")
+    return Filters(
+        view=view if view in queries.VIEWS else queries.default_view(request.user),
+        risk=risk if risk in list(Risk) else "",
+        agent=request.GET.get("agent", "")[:60],
+    )
+
+
+def actor_of(request: HttpRequest) -> Actor:
+    """The signed-in person as events and audit name them."""
+    user = request.user
+    return Actor(user.pk, user.get_username(), via="web", superuser=user.is_superuser)
+
+
+def _decide(request: HttpRequest, shown: Shown) -> HttpResponse:
+    form = read_form(_first_values(request.POST), shown)
+    if form.has_errors and shown.ruling.may and shown.interrupt.status == InterruptStatus.OPEN:
+        return _page(request, shown, form, status=422)
+    try:
+        commands.decide(actor_of(request), shown.interrupt.id, form.opinion())
+    except InvalidPayload as error:
+        form.errors[error_field(error)] = error.message
+        return _page(request, shown, form, status=422)
+    except DecisionConflict as error:
+        return _conflict(request, shown, form, error)
+    except NotAllowed as error:
+        return _refused(request, error)
+    except NotFound as error:
+        raise Http404(error.message) from None
+    return _receipt(request, shown)
+
+
+def _receipt(request: HttpRequest, shown: Shown) -> HttpResponse:
+    address = reverse("interrupt", args=[shown.interrupt.id])
+    if not request.headers.get("HX-Request"):
+        # A reload of the receipt must not send the form again.
+        query = request.GET.urlencode()
+        return HttpResponseRedirect(f"{address}?{query}" if query else address)
+    now = queries.shown_to(request.user, queries.get(request.user, shown.interrupt.id))
+    return _page(request, now, empty_form(now))
+
+
+def _conflict(
+    request: HttpRequest, seen: Shown, form: DecisionForm, error: DecisionConflict
+) -> HttpResponse:
+    """What is there now beside what the person wanted, which stays theirs to copy or apply."""
+    now = queries.shown_to(request.user, queries.get(request.user, seen.interrupt.id))
+    return _page(request, now, form, conflict=error, status=error.http_status)
+
+
+def _refused(request: HttpRequest, error: NotAllowed) -> HttpResponse:
+    name = "_refused.html" if request.headers.get("HX-Request") else "refused.html"
+    return render(request, f"approvals/{name}", {"reason": error.message}, status=403)
+
+
+def _refuse_unseen(request: HttpRequest, interrupt_id: uuid.UUID) -> None:
+    """A stranger's attempt is kept in the audit, and answered as if there were nothing."""
+    opinion = DecisionForm(action=request.POST.get("action", "")[:20], version="0").opinion()
+    try:
+        commands.decide(actor_of(request), interrupt_id, opinion)
+    except NotFound as error:
+        raise Http404(error.message) from None
+
+
+def _page(
+    request: HttpRequest,
+    shown: Shown,
+    form: DecisionForm,
+    *,
+    conflict: DecisionConflict | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    context: dict[str, Any] = pages.detail_context(shown, form, conflict)
+    context["query"] = request.GET.urlencode()
+    if request.headers.get("HX-Request"):
+        return render(request, "approvals/_detail.html", context, status=status)
+    context |= pages.list_context(request.user, filters_of(request))
+    return render(request, "approvals/inbox.html", context, status=status)
+
+
+def _first_values(posted: QueryDict) -> dict[str, str]:
+    """Each field once: a form that sends one twice is taken by its first, which is what was shown first."""
+    return {key: posted.getlist(key)[0] for key in posted}

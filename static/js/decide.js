@@ -1,0 +1,11 @@
+/* Opening "Edit", "Answer" or "Reject" puts the focus where the typing starts. */
+export function start() {
+  document.addEventListener("click", (event) => {
+    const choice = event.target.closest?.(".decide-choice > summary")?.parentElement;
+    if (!choice) return;
+    // The browser opens it after the click.
+    setTimeout(() => {
+      if (choice.open) choice.querySelector("input:not([type=hidden]), textarea, select")?.focus();
+    });
+  });
+}
