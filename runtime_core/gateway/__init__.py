@@ -1,8 +1,8 @@
 """Talks to models: one request in, a stream of text and then one complete answer out.
 
-Rooms: `providers` picks the model, `request` asks it on the process's one asyncio `loop`, `pipe` hands what comes to the
-step's thread, `answer` decides whether what came counts, `errors` names what went wrong. Nothing here knows of runs,
-tools or the database.
+Rooms: `providers` picks the model, `request` asks it on the process's one asyncio `loop`, `pipe`
+hands what comes to the step's thread, `answer` decides whether what came counts, `errors` names
+what went wrong. Nothing here knows of runs, tools or the database.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""Decides whether a response counts: only a complete one does, and only what it really says is taken from it."""
+"""Decides whether a response counts: only a complete one does, and only in its own words."""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import re
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ThinkingPart, ToolCallPart
 
@@ -28,16 +30,18 @@ def complete(
 ) -> Answer:
     """The answer that `response` is, with call ids that are new to `history`.
 
-    Raises ModelProtocolError if it is not complete, ModelRefused if the model or a filter refused, ModelRejected if it
-    stopped for an unknown reason. `cut` says that we stopped reading it ourselves: the same as its token limit.
+    Raises ModelProtocolError if it is not complete, ModelRefused if the model or a filter refused,
+    ModelRejected if it stopped for an unknown reason. `cut` says that we stopped reading it
+    ourselves, which is the same as its token limit.
     """
     if cut:
         response = dataclasses.replace(response, finish_reason="length", state="complete")
     _check_finished(response)
     if response.finish_reason == "length":
         response = _without_calls(response)
-    response = load(dump(_with_new_ids(_with_whole_characters(response), history)))
-    assert isinstance(response, ModelResponse)
+    # Through storage and back, so that what the caller holds is what a later process will read.
+    stored = load(dump(_with_new_ids(_with_whole_characters(response), history)))
+    response = cast(ModelResponse, stored)
     return Answer(
         response=response,
         text=text_of(response),
@@ -59,7 +63,7 @@ def _check_finished(response: ModelResponse) -> None:
     if response.finish_reason in (None, "error"):
         raise ModelRejected(
             f"The model stopped for a reason that is not known here: {str(raw)[:100]!r}. "
-            "Nothing of the answer was used; check that the model fits its provider in INTERLOCK_MODEL.",
+            "Nothing of the answer was used; does the model fit its provider in INTERLOCK_MODEL?",
             finish_reason=raw,
         )
     calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
@@ -85,7 +89,7 @@ def _raise_refused(response: ModelResponse, raw: object) -> None:
 
 
 def _without_calls(response: ModelResponse) -> ModelResponse:
-    # A cut-off response may end inside a call, and only the last one would show it: none of them is to be trusted.
+    # A cut-off response may end inside a call, and not every cut shows: none of them is trusted.
     dropped = [part.tool_name for part in response.parts if isinstance(part, ToolCallPart)]
     if not dropped:
         return response
@@ -97,7 +101,7 @@ def _without_calls(response: ModelResponse) -> ModelResponse:
 
 
 def _with_whole_characters(response: ModelResponse) -> ModelResponse:
-    """`response` with surrogate pairs joined and lone surrogates replaced: they are no text and cannot be sent back."""
+    """`response` with surrogate pairs joined and lone ones replaced: those cannot be sent back."""
 
     def clean(text: str) -> str:
         if not _SURROGATE.search(text):
@@ -109,14 +113,15 @@ def _with_whole_characters(response: ModelResponse) -> ModelResponse:
         if isinstance(part, TextPart | ThinkingPart):
             part = dataclasses.replace(part, content=clean(part.content))
         elif isinstance(part, ToolCallPart):
-            args = clean(part.args) if isinstance(part.args, str) else part.args
-            part = dataclasses.replace(part, tool_name=clean(part.tool_name), args=args)
+            part = copy.copy(part)
+            part.tool_name = clean(part.tool_name)
+            part.args = clean(part.args) if isinstance(part.args, str) else part.args
         parts.append(part)
     return dataclasses.replace(response, parts=parts)
 
 
 def _with_new_ids(response: ModelResponse, history: Iterable[ModelMessage]) -> ModelResponse:
-    # Some servers number calls from zero in each response; a call's id must name one call of the thread.
+    # Some servers number calls from zero in each response; an id must name one call of the thread.
     taken = {
         part.tool_call_id
         for message in history

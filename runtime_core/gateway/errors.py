@@ -1,4 +1,4 @@
-"""Names what went wrong: an error of pydantic-ai or below becomes one of ours, in words that hold no secret."""
+"""Names what went wrong: an error of pydantic-ai or below becomes one of ours, without a secret."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ logger = logging.getLogger(__name__)
 
 _MESSAGE_CHARS = 500
 _TOO_LONG = re.compile(
-    r"context.{0,10}(length|window)|(prompt|input|request|message).{0,20}too (long|large)|too many (input )?tokens"
-    r"|reduce the length",
+    r"context.{0,10}(length|window)|(prompt|input|request|message).{0,20}too (long|large)"
+    r"|too many (input )?tokens|reduce the length",
     re.IGNORECASE,
 )
 _TOO_LONG_STATUS = {400, 413, 422, 429}
@@ -72,7 +72,10 @@ def named(error: Exception, *, heard: bool) -> InterlockError:
 
 
 def retry_after_seconds(header: str | None, milliseconds: str | None = None) -> float | None:
-    """Seconds to wait by `Retry-After` (seconds or an HTTP date), between 0 and a run's longest life; None if it says none."""
+    """Seconds to wait by `Retry-After`, which is seconds or an HTTP date; None if it says none.
+
+    Never below 0, nor above the longest life of a run: waiting longer helps nobody.
+    """
     try:
         if milliseconds is not None:
             return _bounded(float(milliseconds) / 1000)
@@ -123,7 +126,11 @@ _CATEGORIES: tuple[tuple[type[px.ModelAPIError], type[ModelError], str], ...] = 
     (px.ModelUnavailableError, ModelUnavailable, "The model's provider is not available"),
     (px.ModelServerError, ModelUnavailable, "The model's provider failed"),
     (px.ModelAuthenticationError, ModelRejected, "The model's provider refused the API key"),
-    (px.ModelNotFoundError, ModelRejected, "The model's provider does not know this model or address"),
+    (
+        px.ModelNotFoundError,
+        ModelRejected,
+        "The model's provider does not know this model or address",
+    ),
     (px.ModelRequestRejectedError, ModelRejected, "The model's provider refused the request"),
 )
 

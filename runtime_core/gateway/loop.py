@@ -1,4 +1,4 @@
-"""The process's one asyncio loop: a daemon thread that is started on first use and forgotten in a forked child."""
+"""The process's one asyncio loop: a daemon thread, started on first use, forgotten in a child."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Job:
 
     def _finish(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled():
-            task.exception()  # what matters was handed on already; this keeps asyncio from logging it again
+            task.exception()  # handed on already; looking at it keeps asyncio from logging it again
         self.ended.set()
 
 
@@ -101,7 +101,7 @@ class LoopThread:
 
 
 def timeouts() -> httpx2.Timeout:
-    """What HTTP itself waits for; reading has no limit here because `request` times what is read by its meaning."""
+    """What HTTP itself waits for; not for reading, which `request` times by its meaning."""
     connect = limits().model_connect_seconds
     return httpx2.Timeout(
         connect=connect, pool=connect, write=limits().model_first_token_seconds, read=None
@@ -131,7 +131,7 @@ def stop_loop() -> None:
 
 
 def _forget_in_child() -> None:
-    # The thread does not exist in a forked child, its lock may be held for ever and its sockets are the parent's.
+    # A forked child has no such thread, and the lock may be held; the sockets are the parent's.
     global _guard, _current
     _guard = threading.Lock()
     _current = None

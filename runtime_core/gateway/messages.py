@@ -1,7 +1,8 @@
-"""The conversation as messages: made, stored, read back, and put in the order that every provider accepts."""
+"""The conversation as messages: made, stored, read back, and in an order every provider accepts."""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import re
@@ -34,7 +35,7 @@ _NAME_LENGTH = 64
 def dump(message: ModelMessage) -> Json:
     """The message as JSON that PostgreSQL can hold; `load` gives back an equal one.
 
-    A message with characters that `jsonb` cannot hold becomes `{"ascii": its JSON as escaped text}`.
+    One with characters that `jsonb` cannot hold becomes `{"ascii": its JSON as escaped text}`.
     """
     value = ModelMessagesTypeAdapter.dump_python([message], mode="json")[0]
     text = json.dumps(value, ensure_ascii=False)
@@ -82,7 +83,7 @@ def text_of(response: ModelResponse) -> str:
 
 
 def answers_every_call(messages: Sequence[ModelMessage]) -> bool:
-    """True if every call has exactly one result, directly after its response, and no result lacks its call."""
+    """True if every call has exactly one result, directly after it, and every result its call."""
     expected: list[str] = []
     for message in messages:
         got = [part.tool_call_id for part in message.parts if isinstance(part, ToolReturnPart)]
@@ -93,9 +94,10 @@ def answers_every_call(messages: Sequence[ModelMessage]) -> bool:
 
 
 def paired(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
-    """The messages with exactly one result for each call, directly after it, in the order of the calls.
+    """The messages with exactly one result for each call, directly after it, in the calls' order.
 
-    A call without a result gets one that says it was not executed; a second result and a result without a call go.
+    A call without a result gets one that says it was not executed; a second result of a call and a
+    result without a call are left out.
     """
     if answers_every_call(messages):
         return tuple(messages)
@@ -113,7 +115,7 @@ def paired(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
 
 
 def sendable(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """The messages as any provider takes them: paired, and with tool names in the letters they allow."""
+    """The messages as any provider takes them: paired, and tool names in the letters they allow."""
     return [_with_plain_names(message) for message in paired(messages)]
 
 
@@ -144,12 +146,10 @@ def _with_plain_names(message: ModelMessage) -> ModelMessage:
         _BAD_NAME.search(name) or not 0 < len(name) <= _NAME_LENGTH for name in _names(message)
     ):
         return message
-    parts = [
-        dataclasses.replace(part, tool_name=_plain(part.tool_name))
-        if isinstance(part, ToolCallPart | ToolReturnPart)
-        else part
-        for part in message.parts
-    ]
+    parts = [copy.copy(part) for part in message.parts]
+    for part in parts:
+        if isinstance(part, ToolCallPart | ToolReturnPart):
+            part.tool_name = _plain(part.tool_name)
     return dataclasses.replace(message, parts=parts)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""A bounded queue from a coroutine to a thread: the coroutine waits while it is full, the thread wakes when it fills."""
+"""A bounded queue from a coroutine, which waits while it is full, to a thread, which it wakes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Pipe(Generic[T]):
             self._filled.notify()
 
     def take(self, timeout_seconds: float) -> tuple[list[T], bool]:
-        """All items that are there, waiting up to the timeout for the first, and whether the pipe has ended."""
+        """All items, waiting up to the timeout for one, and whether the pipe has ended."""
         with self._filled:
             if not self._items and not self._ended:
                 self._filled.wait(timeout_seconds)

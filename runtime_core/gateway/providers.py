@@ -21,7 +21,7 @@ from runtime_core.gateway.values import ModelCall
 
 
 def model_for(call: ModelCall, loop: LoopThread) -> Model[Any]:
-    """The model that `call` is for; called on the loop. Raises ModelNotConfigured, saying what to set."""
+    """The model for `call`; on the loop only. Raises ModelNotConfigured, saying what to set."""
     if spec := call.model or getattr(settings, "INTERLOCK_MODEL", None):
         return _provided(spec, loop)
     if call.script:
@@ -37,8 +37,8 @@ def _provided(spec: str, loop: LoopThread) -> Model[Any]:
 
 
 def _wire(spec: str) -> str:
-    # pydantic-ai reads `openai:` as OpenAI's Responses API. A server of one's own, which is what a base URL is for,
-    # speaks chat completions; `openai-responses:` still asks for the other one.
+    # pydantic-ai reads `openai:` as OpenAI's Responses API. A server of one's own, which is what a
+    # base URL is for, speaks chat completions; `openai-responses:` still asks for the other one.
     if spec.startswith("openai:") and os.environ.get("OPENAI_BASE_URL"):
         return "openai-chat:" + spec.removeprefix("openai:")
     return spec
@@ -49,7 +49,7 @@ def _provider(name: str, loop: LoopThread) -> Provider[Any]:
         provider_class = infer_provider_class(name)
     except ValueError:
         raise ModelNotConfigured(
-            f"There is no model provider {name!r}; INTERLOCK_MODEL looks like openai-chat:gpt-5-mini."
+            f"There is no model provider {name!r}; a model is named like openai-chat:gpt-5-mini."
         ) from None
     if issubclass(provider_class, _OPENAI_FAMILY):
         return provider_class(http_client=loop.http())  # type: ignore[call-arg]
@@ -57,4 +57,4 @@ def _provider(name: str, loop: LoopThread) -> Provider[Any]:
 
 
 _OPENAI_FAMILY = OpenAIProvider.__bases__[0]
-"""The base of all providers behind the OpenAI SDK: they take one HTTP client, which closes with the loop."""
+"""The base of all providers behind the OpenAI SDK: they share the loop's HTTP client."""

@@ -78,7 +78,7 @@ class Script:
 
 
 def load_script(path: Path) -> Script:
-    """The script at `path`. Raises ModelNotConfigured naming the file and the field that is wrong."""
+    """The script at `path`. Raises ModelNotConfigured naming the file and the wrong field."""
     try:
         stat = path.stat()
         if stat.st_size > _FILE_BYTES:
@@ -86,7 +86,8 @@ def load_script(path: Path) -> Script:
         return _loaded(path, stat.st_mtime_ns, stat.st_size)
     except OSError as error:
         raise ModelNotConfigured(
-            f"The script {path.name} cannot be read ({error.strerror}); correct the agent's `script` or set INTERLOCK_MODEL."
+            f"The script {path.name} cannot be read ({error.strerror}); "
+            "correct the agent's `script` or set INTERLOCK_MODEL."
         ) from None
 
 

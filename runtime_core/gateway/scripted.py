@@ -1,8 +1,8 @@
 """A model that plays a script: deterministic, streamed like a real one, and as forgetful.
 
-The turn of a response is written in the response itself (`provider_details`), so that the next one follows from the
-conversation alone: a restart, another worker or a later run of the thread changes nothing. A new user prompt starts at the
-first turn again.
+The turn of a response is written in the response itself (`provider_details`), so that the next one
+follows from the conversation alone: a restart, another worker or a later run of the thread changes
+nothing. A new user prompt starts at the first turn again.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class ScriptedModel(Model[Any]):
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
-    """A turn in its conversation: what it says, and an id that no other response of the conversation has."""
+    """A turn in its conversation, with an id that no other response of the conversation has."""
 
     turn: Turn
     id: str
@@ -286,7 +286,7 @@ _raised_guard = threading.Lock()
 
 
 def _raise_planned(failure: Failure | None, place: tuple[str, str]) -> None:
-    """Raise the turn's error, unless this process did so `times` times at this place of the conversation."""
+    """Raise the turn's error, unless this process did so `times` times at this place already."""
     if failure is None:
         return
     with _raised_guard:

@@ -1,4 +1,4 @@
-"""The thread's side of a request: a plain iterator that notices a stop and never leaves a connection behind."""
+"""The thread's side of a request: an iterator that heeds a stop and leaves no connection behind."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from runtime_core.gateway.loop import start_loop
 from runtime_core.gateway.pipe import Pipe
 from runtime_core.gateway.request import SHUT_DOWN, Request
 from runtime_core.gateway.values import Answer, ModelCall, StreamStopped, TextDelta, ThinkingDelta
+from runtime_core.values import Usage
 
 logger = logging.getLogger(__name__)
 
@@ -22,10 +23,12 @@ PIPE_ITEMS = 256
 def stream(call: ModelCall, stop: threading.Event) -> Iterator[TextDelta | ThinkingDelta | Answer]:
     """Ask the model and yield what it says as it says it; the last thing is the complete `Answer`.
 
-    Raises a `ModelError` when no complete answer came (`data` holds the partial `text` and the `usage`), and
-    `StreamStopped` within about 0.1 s of `stop` being set, even while the provider is silent. However the iterator ends,
-    closing it early included, the HTTP response is closed by then.
+    Raises a `ModelError` when no complete answer came (`data` holds the partial `text` and the
+    `usage`), and `StreamStopped` within about 0.1 s of `stop` being set, even while the provider is
+    silent. However the iterator ends, closing it early included, the HTTP response is closed then.
     """
+    if stop.is_set():
+        raise StreamStopped(text="", usage=Usage())
     loop = start_loop()
     pipe: Pipe[TextDelta | ThinkingDelta | Answer] = Pipe(loop.loop, PIPE_ITEMS)
     request = Request(call, pipe, loop)

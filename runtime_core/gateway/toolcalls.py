@@ -1,9 +1,9 @@
-"""Puts streamed chat completions in order before they are put together: whose piece is this, and was that the end?
+"""Puts the chunks of a chat completion in order: whose piece is this, and was that the end?
 
-Servers that speak the chat completions format differ in how they number the pieces of tool calls: without an index, with a
-null one, with 0 for all, with the id in every piece or only in the first. Keyed by the index alone, two calls melt into
-one. Here each piece is given to its call by what it says, and gets our own index; what could belong to two calls is an
-error, and nothing of the response is used.
+Servers that speak this format number the pieces of tool calls differently: without an index, with a
+null one, with 0 for all, with the id in every piece or only in the first. Keyed by the index alone,
+two calls melt into one. Here each piece is given to its call by what it says, and gets an index of
+our own; what could belong to two calls is an error, and nothing of the response is used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def with_checked_streams(model: OpenAIChatModel) -> None:
 
 @functools.cache
 def _checked_model(model_class: type[OpenAIChatModel]) -> type[OpenAIChatModel]:
-    # pydantic-ai picks the class for a provider; its two documented hooks are all that is changed of it.
+    # pydantic-ai picks the class for a provider; only two documented hooks of it are changed.
     def streamed_response_class(self: Any) -> type[Any]:
         return _checked_stream(model_class._streamed_response_cls.fget(self))  # type: ignore[attr-defined]
 
@@ -50,9 +50,9 @@ def _checked_stream(stream_class: type[Any]) -> type[Any]:
 
 
 class CheckedChunks:
-    """The chunks of one stream, with tool calls in order; raises ModelProtocolError where they end too early."""
+    """The chunks of a stream, tool calls in order; ModelProtocolError if they end too early."""
 
-    # A plain iterator: an abandoned async generator would be left for the event loop to finalise.
+    # A plain iterator: an abandoned async generator would be left for the loop to finalise.
 
     def __init__(self, chunks: AsyncIterable[ChatCompletionChunk]) -> None:
         self._chunks: AsyncIterator[ChatCompletionChunk] = aiter(chunks)
@@ -119,7 +119,7 @@ class _Call:
 class CallAssembly:
     """Which call each piece belongs to.
 
-    1. A known id: that call. An unknown id: a new call, or the late id of the open call that has none.
+    1. A known id: that call. An unknown id: a new call, or the late id of an open call without.
     2. No id: the last call with that index, or at that place in the chunk, or the last call at all;
     3. but a name after complete arguments starts a new call.
     """
@@ -131,7 +131,7 @@ class CallAssembly:
         self._doubtful = False
 
     def place(self, pieces: Any) -> list[ChoiceDeltaToolCall]:
-        """The pieces of one chunk, each with the index of its call; names and ids that only repeat are left out."""
+        """The pieces of one chunk with the index of their calls, without repeated names and ids."""
         if not isinstance(pieces, list):
             raise ModelProtocolError(_AMBIGUOUS)
         alone = len(pieces) == 1
@@ -167,13 +167,14 @@ class CallAssembly:
         call.name += name
         if args:
             call.args.append(args)
-        return piece.model_copy(
+        placed: ChoiceDeltaToolCall = piece.model_copy(
             update={
                 "index": call.ordinal,
                 "id": late_id,
                 "function": ChoiceDeltaToolCallFunction(name=name or None, arguments=args or None),
             }
         )
+        return placed
 
     def _owner(
         self, call_id: str | None, key: Hashable, index: int | None, name: str, args: str

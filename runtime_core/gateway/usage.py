@@ -1,4 +1,4 @@
-"""What a response has used: the provider's figures where it gave them, else an estimate, so that budgets always hold."""
+"""What a response has used: the provider's figures, else an estimate, so that budgets hold."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from runtime_core.values import ProposedCall, ToolSpec, Usage
 class ModelCall:
     """Everything one request needs.
 
-    `model` is in pydantic-ai's notation, e.g. `openai-chat:gpt-5-mini`; without it the setting INTERLOCK_MODEL is used, and
-    without that `script`, the path of a YAML script relative to BASE_DIR.
+    `model` is in pydantic-ai's notation, e.g. `openai-chat:gpt-5-mini`; without it the setting
+    INTERLOCK_MODEL is used, and without that `script`, the path of a YAML file below BASE_DIR.
     """
 
     model: str | None
@@ -41,7 +41,7 @@ class ThinkingDelta:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One complete response. With `finish_reason` "length" it was cut off, and `calls` is empty whatever it held."""
+    """One complete response. With `finish_reason` "length" it was cut off, and `calls` is empty."""
 
     response: ModelResponse
     text: str
@@ -54,6 +54,6 @@ class Answer:
 
 
 class StreamStopped(InterlockError):
-    """The model's stream was stopped. `data` holds the partial `text` and the `usage` up to then."""
+    """The model's stream was stopped. `data` holds the partial `text` and the `usage` so far."""
 
     code = "stream_stopped"

@@ -11,9 +11,9 @@ import pytest
 
 from runtime_core import gateway
 from runtime_core.gateway import Answer, ModelCall, TextDelta
+from runtime_core.gateway import bounds as gateway_bounds
 from runtime_core.gateway import errors as gateway_errors
 from runtime_core.gateway import loop as gateway_loop
-from runtime_core.gateway import request as gateway_request
 from runtime_core.gateway.messages import user_request
 from runtime_core.limits import limits
 from runtime_core.values import Effect, Risk, ToolSpec
@@ -53,7 +53,7 @@ def limited(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def change(**changes: Any) -> None:
         changed = dataclasses.replace(limits(), **changes)
-        for module in (gateway_errors, gateway_loop, gateway_request):
+        for module in (gateway_bounds, gateway_errors, gateway_loop):
             monkeypatch.setattr(module, "limits", lambda: changed)
 
     return change
@@ -62,7 +62,9 @@ def limited(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 def call(*messages: Any, **more: Any) -> ModelCall:
     """A call to the local provider's model."""
     fields = {"model": "openai-chat:gpt-5-mini", "script": None, "instructions": "Be brief."}
-    return ModelCall(**{**fields, "messages": messages or (user_request("Hi"),), "tools": (SPEC,), **more})
+    return ModelCall(
+        **{**fields, "messages": messages or (user_request("Hi"),), "tools": (SPEC,), **more}
+    )
 
 
 def ask(model_call: ModelCall) -> tuple[str, Answer]:

@@ -1,13 +1,14 @@
-"""A model provider for tests: a real HTTP server that speaks OpenAI's streaming chat completions, strictly.
+"""A model provider for tests: a real, strict HTTP server that streams chat completions.
 
     with Provider() as provider:
-        provider.then(text("Hello"))                     # what it answers, in order; the last one is repeated
+        provider.then(text("Hello"))                   # its answers, in order; the last repeats
         provider.then(calls(("c1", "read", '{"path": "a"}')))
         ... point OPENAI_BASE_URL to provider.base_url ...
-        provider.requests[0]["messages"]                 # what it was asked
+        provider.requests[0]["messages"]               # what it was asked
 
-It answers 400 to bad JSON, unpaired or misplaced tool ids and arguments that are no JSON object, as strict providers do,
-and counts open connections, bytes and chunks, so that tests can see whether a stream was really closed.
+It answers 400 to bad JSON, unpaired or misplaced tool ids and arguments that are no JSON object, as
+strict providers do, and counts open connections, bytes and frames, so that tests can see whether a
+stream was really closed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ DONE = "[DONE]"
 
 @dataclass(frozen=True)
 class Reply:
-    """One HTTP response. `frames` are the data of its server-sent events: JSON values, or text that is sent as it is."""
+    """One HTTP response; `frames` are the data of its events: JSON, or text sent as it is."""
 
     frames: tuple[Json, ...] = ()
     status: int = 200
@@ -86,16 +87,30 @@ def text(content: str, size: int = 6, finish_reason: str = "stop") -> Reply:
     return stream(({"content": piece} for piece in pieces), finish_reason)
 
 
-def calls(*asked: tuple[str, str, str], content: str = "", finish_reason: str = "tool_calls") -> Reply:
+def calls(
+    *asked: tuple[str, str, str], content: str = "", finish_reason: str = "tool_calls"
+) -> Reply:
     """Tool calls, each as (id, tool, arguments), streamed as OpenAI does."""
     deltas: list[Json] = [{"content": content}] if content else []
     for index, (call_id, tool, arguments) in enumerate(asked):
         head = {"name": tool, "arguments": ""}
-        deltas.append(tool_delta({"index": index, "id": call_id, "type": "function", "function": head}))
+        deltas.append(
+            tool_delta({"index": index, "id": call_id, "type": "function", "function": head})
+        )
         for start in range(0, len(arguments), 8):
             piece = {"arguments": arguments[start : start + 8]}
             deltas.append(tool_delta({"index": index, "function": piece}))
     return stream(deltas, finish_reason)
+
+
+def events(*sent: Json) -> Reply:
+    """A stream of OpenAI's Responses API: each event with its name and its number."""
+    return Reply(
+        tuple(
+            f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': number})}"
+            for number, event in enumerate(sent)
+        )
+    )
 
 
 def tool_delta(*pieces: Json) -> Json:
@@ -103,7 +118,9 @@ def tool_delta(*pieces: Json) -> Json:
     return {"tool_calls": list(pieces)}
 
 
-def error(status: int, message: str, code: str | None = None, kind: str = "error", **headers: str) -> Reply:
+def error(
+    status: int, message: str, code: str | None = None, kind: str = "error", **headers: str
+) -> Reply:
     """An error response; header names are written with underscores."""
     body = {"error": {"message": message, "type": kind, "code": code, "param": None}}
     named = tuple((name.replace("_", "-"), value) for name, value in headers.items())
@@ -127,14 +144,16 @@ class Provider:
 
     def __enter__(self) -> Self:
         self._guard = threading.Condition()
-        self._stopping = threading.Event()
-        self._server = _Server(("127.0.0.1", 0), _handler(self))
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self.stopping = threading.Event()
+        self._server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"provider": self}))
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.02,), daemon=True
+        )
         self._thread.start()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._stopping.set()
+        self.stopping.set()
         self._server.shutdown()
         self._server.close_all()
         self._server.server_close()
@@ -194,90 +213,89 @@ class _Server(ThreadingHTTPServer):
         """A client that goes is what many tests are about."""
 
 
-def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
+class _Handler(BaseHTTPRequestHandler):
+    provider: Provider
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
-        def setup(self) -> None:
-            super().setup()
-            provider.count(open_connections=1)
+    def setup(self) -> None:
+        super().setup()
+        self.provider.count(open_connections=1)
 
-        def finish(self) -> None:
-            provider.count(open_connections=-1)
-            super().finish()
+    def finish(self) -> None:
+        self.provider.count(open_connections=-1)
+        super().finish()
 
-        def log_message(self, format: str, *args: Any) -> None:
-            """Tests read the counters instead."""
+    def log_message(self, format: str, *args: Any) -> None:
+        """Tests read the counters instead."""
 
-        def do_POST(self) -> None:
-            raw = self.rfile.read(int(self.headers.get("content-length", 0)))
-            try:
-                if not self.path.endswith("/chat/completions"):
-                    return self._send(error(404, f"no such path {self.path}"))
-                body = json.loads(raw)
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("content-length", 0)))
+        try:
+            if not self.path.endswith(("/chat/completions", "/responses")):
+                return self._send(error(404, f"no such path {self.path}"))
+            body = json.loads(raw)
+            if not self.path.endswith("/responses"):
                 check(body)
-            except ValueError as problem:
-                provider.refused.append(str(problem))
-                return self._send(error(400, str(problem), kind="invalid_request_error"))
-            self._send(provider.reply_to(body, self.headers.get("authorization", "")))
+        except ValueError as problem:
+            self.provider.refused.append(str(problem))
+            return self._send(error(400, str(problem), kind="invalid_request_error"))
+        self._send(self.provider.reply_to(body, self.headers.get("authorization", "")))
 
-        def _send(self, reply: Reply) -> None:
-            if not self._still_there(reply.wait):
-                return
-            self.send_response(reply.status)
-            for name, value in reply.headers:
-                self.send_header(name, value)
-            if reply.status == 200:
-                self._send_stream(reply)
-            else:
-                raw = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(raw)))
-                self.end_headers()
-                self.wfile.write(raw)
-
-        def _send_stream(self, reply: Reply) -> None:
-            self.send_header("content-type", "text/event-stream; charset=utf-8")
-            self.send_header("transfer-encoding", "chunked")
+    def _send(self, reply: Reply) -> None:
+        if not self._still_there(reply.wait):
+            return
+        self.send_response(reply.status)
+        for name, value in reply.headers:
+            self.send_header(name, value)
+        if reply.status == 200:
+            self._send_stream(reply)
+        else:
+            raw = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(raw)))
             self.end_headers()
-            try:
-                for packet in _packets(reply):
-                    if not self._still_there(reply.pause):
-                        return
-                    self.wfile.write(b"%x\r\n%b\r\n" % (len(packet), packet))
-                    provider.count(bytes_sent=len(packet), frames_sent=1)
-                self._end(reply)
-            except OSError:
-                self._gone()
+            self.wfile.write(raw)
 
-        def _end(self, reply: Reply) -> None:
-            if reply.ending == "hang":
-                self._still_there(3600)
-            elif reply.ending == "reset":
-                self.close_connection = True
-                self.connection.shutdown(socket.SHUT_RDWR)
-            else:
-                self.wfile.write(b"0\r\n\r\n")
+    def _send_stream(self, reply: Reply) -> None:
+        self.send_header("content-type", "text/event-stream; charset=utf-8")
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        try:
+            for packet in _packets(reply):
+                if not self._still_there(reply.pause):
+                    return
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(packet), packet))
+                self.provider.count(bytes_sent=len(packet), frames_sent=1)
+            self._end(reply)
+        except OSError:
+            self._gone()
 
-        def _still_there(self, seconds: float) -> bool:
-            """Wait; False as soon as the client closes the connection or the server stops."""
-            end = time.monotonic() + seconds
-            while (left := end - time.monotonic()) > 0:
-                readable, _, _ = select.select([self.connection], [], [], min(left, 0.02))
-                if readable and not self.connection.recv(1, socket.MSG_PEEK):
-                    self._gone()
-                    return False
-                if provider._stopping.is_set():
-                    self.close_connection = True
-                    return False
-            return True
-
-        def _gone(self) -> None:
+    def _end(self, reply: Reply) -> None:
+        if reply.ending == "hang":
+            self._still_there(3600)
+        elif reply.ending == "reset":
             self.close_connection = True
-            provider.count(closed_early=1)
+            self.connection.shutdown(socket.SHUT_RDWR)
+        else:
+            self.wfile.write(b"0\r\n\r\n")
 
-    return Handler
+    def _still_there(self, seconds: float) -> bool:
+        """Wait; False as soon as the client closes the connection or the server stops."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            readable, _, _ = select.select([self.connection], [], [], min(left, 0.02))
+            if readable and not self.connection.recv(1, socket.MSG_PEEK):
+                self._gone()
+                return False
+            if self.provider.stopping.is_set():
+                self.close_connection = True
+                return False
+        return True
+
+    def _gone(self) -> None:
+        self.close_connection = True
+        self.provider.count(closed_early=1)
 
 
 def _packets(reply: Reply) -> Iterator[bytes]:
@@ -311,7 +329,9 @@ def check(body: Json) -> None:
     for position, message in enumerate(body["messages"]):
         if message["role"] == "tool":
             if message.get("tool_call_id") not in expected:
-                raise ValueError(f"messages[{position}]: no call {message.get('tool_call_id')!r} before it")
+                raise ValueError(
+                    f"messages[{position}]: no call {message.get('tool_call_id')!r} before it"
+                )
             expected.discard(message["tool_call_id"])
             continue
         if expected:

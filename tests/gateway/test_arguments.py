@@ -51,7 +51,10 @@ def test_f2_malformed_arguments_come_as_they_are_and_replay_as_json(
 
 def test_f2_a_length_finish_discards_all_calls_of_the_response(provider: Provider) -> None:
     cut = calls(
-        ("c1", "read", '{"path":"a"}'), ("c2", "read", '{"path":'), content="Both.", finish_reason="length"
+        ("c1", "read", '{"path":"a"}'),
+        ("c2", "read", '{"path":'),
+        content="Both.",
+        finish_reason="length",
     )
     provider.then(cut, text("Shorter."))
     asked = user_request("Go")

@@ -25,7 +25,10 @@ CALL = tuple(frame for frame in calls(("c1", "read", '{"path":"a"}')).frames if 
 OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
 
 BROKEN: dict[str, tuple[Reply, type[ModelError]]] = {
-    "an error event": (Reply((*THREE, f"event: error\ndata: {json.dumps(OVERLOADED)}")), ModelUnavailable),
+    "an error event": (
+        Reply((*THREE, f"event: error\ndata: {json.dumps(OVERLOADED)}")),
+        ModelUnavailable,
+    ),
     "an error event without an error object": (
         Reply((*THREE, 'event: error\ndata: {"type":"error","message":"boom"}')),
         ModelProtocolError,
@@ -41,7 +44,10 @@ BROKEN: dict[str, tuple[Reply, type[ModelError]]] = {
         Reply((*THREE, {"error": {"message": "The server had an error", "type": "server_error"}})),
         ModelUnavailable,
     ),
-    "an error of no known type": (Reply((*THREE, {"error": {"message": "Oh"}})), ModelProtocolError),
+    "an error of no known type": (
+        Reply((*THREE, {"error": {"message": "Oh"}})),
+        ModelProtocolError,
+    ),
     "an error that is text": (Reply((*THREE, {"error": "Oh"})), ModelProtocolError),
     "a rate limit inside the stream": (
         Reply((*THREE, {"error": {"message": "Slow", "code": "rate_limit_exceeded"}})),
@@ -126,7 +132,9 @@ def test_f7_a_refusal_is_its_own_error_and_not_retried(
 
 
 @pytest.mark.parametrize("reason", ["function_call", "model_length", "weird", "error"])
-def test_f7_an_unknown_finish_reason_is_an_error_that_shows_it(provider: Provider, reason: str) -> None:
+def test_f7_an_unknown_finish_reason_is_an_error_that_shows_it(
+    provider: Provider, reason: str
+) -> None:
     provider.then(text("Hello", finish_reason=reason))
 
     with pytest.raises(ModelRejected, match=reason) as caught:

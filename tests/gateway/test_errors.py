@@ -27,17 +27,26 @@ from tests.gateway.provider import Provider, Reply, error
 MOST = float(limits().deadline_seconds)
 
 CLASSES: list[tuple[Reply, type[ModelError]]] = [
-    (error(400, "This model's maximum context length is 8192 tokens", "context_length_exceeded"), ContextTooLong),
+    (
+        error(400, "This model's maximum context length is 8192 tokens", "context_length_exceeded"),
+        ContextTooLong,
+    ),
     (error(400, "prompt is too long: 210000 tokens > 200000 maximum"), ContextTooLong),
     (error(413, "Payload"), ContextTooLong),
-    (error(429, "Request too large for gpt-5-mini on tokens per min", "rate_limit_exceeded"), ContextTooLong),
+    (
+        error(429, "Request too large for gpt-5-mini on tokens per min", "rate_limit_exceeded"),
+        ContextTooLong,
+    ),
     (error(400, "Invalid schema for function 'read'", kind="invalid_request_error"), ModelRejected),
     (error(422, "Unprocessable"), ModelRejected),
     (error(401, "Incorrect API key provided", "invalid_api_key"), ModelRejected),
     (error(403, "Country not supported"), ModelRejected),
     (error(404, "The model `x` does not exist", "model_not_found"), ModelRejected),
     (error(402, "Pay"), ModelRejected),
-    (error(429, "You exceeded your current quota", "insufficient_quota", "insufficient_quota"), ModelRejected),
+    (
+        error(429, "You exceeded your current quota", "insufficient_quota", "insufficient_quota"),
+        ModelRejected,
+    ),
     (error(429, "Rate limit reached", "rate_limit_exceeded"), RateLimited),
     (error(408, "Timeout"), ModelUnavailable),
     (error(409, "Conflict"), ModelUnavailable),
@@ -68,7 +77,9 @@ def test_f8_a_status_becomes_the_class_that_says_what_to_do(
 
 
 def _in(seconds: float) -> str:
-    return format_datetime(now().replace(microsecond=0) + dt.timedelta(seconds=seconds), usegmt=True)
+    return format_datetime(
+        now().replace(microsecond=0) + dt.timedelta(seconds=seconds), usegmt=True
+    )
 
 
 WAITS: list[tuple[str | None, float | None]] = [
@@ -90,9 +101,15 @@ WAITS: list[tuple[str | None, float | None]] = [
 
 
 @pytest.mark.parametrize(("header", "seconds"), WAITS, ids=range(len(WAITS)))
-@pytest.mark.parametrize(("status", "kind"), [(429, RateLimited), (503, ModelUnavailable), (529, ModelUnavailable)])
+@pytest.mark.parametrize(
+    ("status", "kind"), [(429, RateLimited), (503, ModelUnavailable), (529, ModelUnavailable)]
+)
 def test_f8_retry_after_is_read_and_bounded(
-    provider: Provider, status: int, kind: type[ModelError], header: str | None, seconds: float | None
+    provider: Provider,
+    status: int,
+    kind: type[ModelError],
+    header: str | None,
+    seconds: float | None,
 ) -> None:
     headers: Any = {} if header is None else {"retry_after": header}
     provider.then(error(status, "Slow down", **headers))
@@ -113,7 +130,9 @@ def test_f8_milliseconds_come_first() -> None:
     assert retry_after_seconds("9", "1500") == 1.5
 
 
-def test_a_message_never_holds_the_api_key(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_never_holds_the_api_key(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "plain-key-value-123456")
     said = "Incorrect key plain-key-value-123456, also sk-proj-abcdef123456 and Bearer abc.def-ghi"
     provider.then(error(401, said, "invalid_api_key"))

@@ -77,7 +77,9 @@ def test_text_is_cut_at_its_bound_like_a_length_finish(provider: Provider, limit
     assert provider.wait(lambda p: p.open_connections == 0)
 
 
-def test_arguments_are_cut_at_their_bound_like_a_length_finish(provider: Provider, limited: Any) -> None:
+def test_arguments_are_cut_at_their_bound_like_a_length_finish(
+    provider: Provider, limited: Any
+) -> None:
     limited(tool_args_bytes=100)
     provider.then(calls(("c1", "write", "x" * 20_000)))
 

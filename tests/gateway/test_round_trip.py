@@ -1,4 +1,4 @@
-"""A whole exchange with a provider over HTTP: text, a tool call, its result, and the answer to it."""
+"""A whole exchange with a provider over HTTP: text, a call, its result, and the answer to it."""
 
 from __future__ import annotations
 

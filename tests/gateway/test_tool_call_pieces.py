@@ -16,7 +16,9 @@ B = ProposedCall("b", "read", '{"path":"b"}')
 NULL = object()
 
 
-def piece(index: Any = NULL, call_id: str | None = None, name: str | None = None, args: str | None = None) -> Any:
+def piece(
+    index: Any = NULL, call_id: str | None = None, name: str | None = None, args: str | None = None
+) -> Any:
     """One piece of a call; an index of NULL leaves it out, None sends null."""
     made: dict[str, Any] = {} if index is NULL else {"index": index}
     if call_id is not None:
@@ -96,7 +98,9 @@ SEQUENCES: dict[str, list[list[Any]]] = {
 
 
 @pytest.mark.parametrize("chunks", SEQUENCES.values(), ids=SEQUENCES.keys())
-def test_f1_streamed_calls_keep_their_own_arguments(provider: Provider, chunks: list[list[Any]]) -> None:
+def test_f1_streamed_calls_keep_their_own_arguments(
+    provider: Provider, chunks: list[list[Any]]
+) -> None:
     provider.then(stream([tool_delta(*pieces) for pieces in chunks], "tool_calls"))
 
     _, answer = ask(call())
@@ -105,7 +109,10 @@ def test_f1_streamed_calls_keep_their_own_arguments(provider: Provider, chunks: 
 
 
 def test_f1_calls_without_any_id_get_one_each(provider: Provider) -> None:
-    pieces = [piece(0, name="read", args='{"path":"a"}'), piece(0, name="read", args='{"path":"b"}')]
+    pieces = [
+        piece(0, name="read", args='{"path":"a"}'),
+        piece(0, name="read", args='{"path":"b"}'),
+    ]
     provider.then(stream([tool_delta(p) for p in pieces], "tool_calls"))
 
     _, answer = ask(call())
@@ -134,13 +141,17 @@ AMBIGUOUS: dict[str, list[list[Any]]] = {
         [piece(0, name="write", args=':"b"}')],
     ],
     "no name at all": [[piece(0, "a", args="{}")]],
-    "arguments that are no text": [[{"index": 0, "id": "a", "function": {"name": "read", "arguments": {"p": 1}}}]],
+    "arguments that are no text": [
+        [{"index": 0, "id": "a", "function": {"name": "read", "arguments": {"p": 1}}}]
+    ],
     "pieces that are no list": [],
 }
 
 
 @pytest.mark.parametrize("chunks", AMBIGUOUS.values(), ids=AMBIGUOUS.keys())
-def test_f1_what_cannot_be_told_apart_is_an_error(provider: Provider, chunks: list[list[Any]]) -> None:
+def test_f1_what_cannot_be_told_apart_is_an_error(
+    provider: Provider, chunks: list[list[Any]]
+) -> None:
     deltas = [tool_delta(*pieces) for pieces in chunks] or [{"tool_calls": {"0": whole("a")}}]
     provider.then(stream(deltas, "tool_calls"))
 
