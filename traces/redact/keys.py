@@ -137,7 +137,7 @@ _DESCRIBES = frozenset(
 _HOLDS = frozenset(
     "value val string str prod dev staging production test live b64 base64 pem current old new text "
     "plain plaintext plain_text data raw literal content encrypted1 confirm confirmation again "
-    "repeat default".split()
+    "repeat default binary b computed".split()
 )
 _ASKS = frozenset(
     "is has have had show hide reset forgot forgotten change no min use uses needs require requires "
@@ -253,7 +253,8 @@ _HARMLESS_INSIDE = frozenset(
     "user username type region host hostname port name namespace version id scope scopes role "
     "domain path expires expires_in expiration expiry lang language locale theme issuer method "
     "file external key provider arn kind enabled service account environment env source "
-    "secure httponly samesite".split()
+    "secure httponly samesite description comment note title status count created_at updated_at created updated "
+    "namespace labels annotations metadata apiversion".split()
 )
 
 

@@ -60,15 +60,21 @@ _ATTRIBUTE = re.compile(
     r"(?:[a-z_]+(?:[A-Z][a-z]+)*|[A-Z][a-z]+(?:[A-Z][a-z]+)*|[A-Z_]+)"
     r"(?:(?:\??\.|::|->)(?:[a-z_]+(?:[A-Z][a-z]+)*|[A-Z][a-z]+(?:[A-Z][a-z]+)*|[A-Z_]+)){1,8}[.;,]?"
 )
-_BARE_NAME = re.compile(r"(?:[a-z]+|[A-Z][a-z]+|[A-Z_]+|[a-z_]+|[A-Z]?[a-z]+(?:[A-Z][a-z]+)+)[.:!?;]?")
+_BARE_NAME = re.compile(
+    r"(?:[a-z]+|[A-Z][a-z]+|[A-Z_]+|[a-z_]+|[A-Z]?[a-z]+(?:[A-Z][a-z]+)+)[.:!?;]?"
+)
 _NAME_WITH_DIGIT = re.compile(r"(?:[a-z]+_)+[a-z]*\d?|[a-z]+\d?(?:_[a-z]+\d?)+")
 _PATH = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?(?:[\\/][\w.@ $%-]{0,80}){1,12}")
 _FILE = re.compile(
     r"[\w./\\-]{1,120}\.(?:pem|key|crt|cer|txt|json|ya?ml|env|py|js|tsx?|md|toml|ini|cfg|conf|html?|"
     r"java|go|rs|rb|php|sh|sql|p12|pfx|jks|csv|xml|log|lock)"
 )
-_DATE = re.compile(r"(?:19|20)\d\d-\d\d(?:-\d\d)?(?:[T ].*)?|\d{1,2}:\d\d(?::\d\d)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
-_AMOUNT = re.compile(r"[<>~]?[\d.,]+(?:%|[a-zA-Z]{1,3})?|\d+(?:\.\d+)+(?:[-+]\w+)?|v\d[\w.-]*|\d+/\d+")
+_DATE = re.compile(
+    r"(?:19|20)\d\d-\d\d(?:-\d\d)?(?:[T ].*)?|\d{1,2}:\d\d(?::\d\d)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
+)
+_AMOUNT = re.compile(
+    r"[<>~]?[\d.,]+(?:%|[a-zA-Z]{1,3})?|\d+(?:\.\d+)+(?:[-+]\w+)?|v\d[\w.-]*|\d+/\d+"
+)
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-zçéñßäöü]+|\d+|\w")
 _HYPHENED = re.compile(r"[A-Za-z]+(?:[-/_][A-Za-z]+)+[.,;:]?")
@@ -104,7 +110,9 @@ def is_sentence(value: str) -> bool:
         return True
     if len(words) == 2 and (value[:1].isupper() and value.replace(" ", "").isalpha()):
         return lowered[0] in _STAND_IN or lowered[1] in _STAND_IN or lowered[1] in _STOP_WORDS
-    return value.rstrip().endswith((".", "?", "...")) and value.replace(" ", "").rstrip(".?").isalpha()
+    return (
+        value.rstrip().endswith((".", "?", "...")) and value.replace(" ", "").rstrip(".?").isalpha()
+    )
 
 
 def is_pointer(value: str) -> bool:
@@ -143,13 +151,18 @@ def is_secret_quoted(value: str, key: Key) -> bool:
 
 def _is_code(value: str) -> bool:
     return bool(
-        _CODE_CALL.match(value) and value.rstrip(";,").endswith(")") or "${" in value or "{{" in value
+        _CODE_CALL.match(value)
+        and value.rstrip(";,").endswith(")")
+        or "${" in value
+        or "{{" in value
     )
 
 
 def _names_a_secret(value: str) -> bool:
     """`DB_PASSWORD` or `db-password` as a value is the name of a secret, not a secret."""
-    if not re.fullmatch(r"[A-Za-z]+(?:[_-][A-Za-z]+)+|[a-z]+(?:[A-Z][a-z]+)+|[A-Z][a-z]+(?:[A-Z][a-z]+)+", value):
+    if not re.fullmatch(
+        r"[A-Za-z]+(?:[_-][A-Za-z]+)+|[a-z]+(?:[A-Z][a-z]+)+|[A-Z][a-z]+(?:[A-Z][a-z]+)+", value
+    ):
         return False
     return classify_key(value) is not None or _UPPER_NAME.fullmatch(value) is not None
 
@@ -165,7 +178,12 @@ def is_secret_bare(value: str, key: Key, *, config: bool) -> bool:
         return config and key.strong and 4 <= len(value) <= 64
     if _AMOUNT.fullmatch(value) or _TECH_WORD.fullmatch(value):
         return False
-    if _CODE_CALL.match(value) or value.endswith(("[", "{", "(")) or value[0] in "([{=<>|&?!/*," and not config:
+    if (
+        _CODE_CALL.match(value)
+        or value.endswith(("[", "{", "("))
+        or value[0] in "([{=<>|&?!/*,"
+        and not config
+    ):
         return False
     if _ATTRIBUTE.fullmatch(value) or "${" in value or "$(" in value or value.startswith("="):
         return False
@@ -179,11 +197,18 @@ def is_secret_bare(value: str, key: Key, *, config: bool) -> bool:
 
 
 def _is_config_word(value: str) -> bool:
-    return len(value) >= 6 and not _has_key_word(value) and not _UPPER_NAME.fullmatch(value) and not value.endswith((":", ";"))
+    return (
+        len(value) >= 6
+        and not _has_key_word(value)
+        and not _UPPER_NAME.fullmatch(value)
+        and not value.endswith((":", ";"))
+    )
 
 
 def _has_key_word(value: str) -> bool:
-    return any(word.lower() in _STAND_IN or word.lower() in _STOP_WORDS for word in _WORDS.findall(value))
+    return any(
+        word.lower() in _STAND_IN or word.lower() in _STOP_WORDS for word in _WORDS.findall(value)
+    )
 
 
 def is_shaped(value: str, least: int) -> bool:
@@ -193,7 +218,9 @@ def is_shaped(value: str, least: int) -> bool:
     letters = any(c.isalpha() for c in value)
     digits = any(c.isdigit() for c in value)
     if letters and digits:
-        return not (_TECH_WORD.fullmatch(value) or _AMOUNT.fullmatch(value) or _DATE.fullmatch(value))
+        return not (
+            _TECH_WORD.fullmatch(value) or _AMOUNT.fullmatch(value) or _DATE.fullmatch(value)
+        )
     return letters and (
         (len(value) >= 20 and not _HYPHENED.fullmatch(value) and _changes_case(value))
         or (len(value) >= 10 and any(c in "!@#$%^&*+=~" for c in value))
@@ -209,11 +236,20 @@ def is_password_like(value: str) -> bool:
     """Say whether a word in running text can only be a password (letters with digits or signs)."""
     if not 6 <= len(value) <= 128 or is_placeholder(value) or is_pointer(value):
         return False
-    if "://" in value or _DATE.fullmatch(value) or _AMOUNT.fullmatch(value) or _UUID.fullmatch(value):
+    if (
+        "://" in value
+        or _DATE.fullmatch(value)
+        or _AMOUNT.fullmatch(value)
+        or _UUID.fullmatch(value)
+    ):
         return False
     if _CODE_CALL.search(value) or _ATTRIBUTE.fullmatch(value) or "==" in value or "()" in value:
         return False
-    if _TECH_WORD.fullmatch(value) or _NAME_WITH_DIGIT.fullmatch(value) or _HYPHENED.fullmatch(value):
+    if (
+        _TECH_WORD.fullmatch(value)
+        or _NAME_WITH_DIGIT.fullmatch(value)
+        or _HYPHENED.fullmatch(value)
+    ):
         return False
     parts = re.split(r"[-/_.]", value)
     if len(parts) > 1 and all(not p or p.isalpha() or _TECH_WORD.fullmatch(p) for p in parts):

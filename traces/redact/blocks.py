@@ -1,0 +1,114 @@
+"""Blocks of several lines: private keys, and the data of Kubernetes secrets."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+
+from traces.redact.keys import is_harmless_inside
+from traces.redact.literal import is_placeholder
+from traces.redact.marker import Span
+
+_BEGIN = re.compile(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
+_END = re.compile(r"-{4,5} ?END [A-Z0-9 ]{0,40}-{4,5}")
+_ORPHAN_END = re.compile(r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
+_KEY_TEXT = re.compile(r"(?:[A-Za-z0-9+/=]{1,128}(?:\s|\\+[nr]){0,4})+\Z")
+_OTHER_BEGIN = re.compile(r"-{5}BEGIN ")
+_PUTTY = re.compile(r"Private-Lines: \d{1,3}(?:\r?\n|\\n)(?P<v>(?:[A-Za-z0-9+/=]{1,80}(?:\r?\n|\\n|\Z)){1,100})")
+MAX_KEY = 32_768
+
+
+def find_private_keys(text: str) -> Iterator[Span]:
+    """Find the inside of private key blocks, also where the begin or the end is missing."""
+    last = 0
+    for begin in _BEGIN.finditer(text):
+        if begin.start() < last:
+            continue
+        stop = _stop(text, begin.end())
+        if stop - begin.end() >= 8:
+            yield Span(begin.end(), stop, "private_key")
+        last = stop
+    yield from _orphans(text)
+    for lines in _PUTTY.finditer(text):
+        yield Span(lines.start("v"), lines.end("v"), "private_key")
+
+
+def _stop(text: str, first: int) -> int:
+    end = _END.search(text, first, first + MAX_KEY)
+    if end is None:
+        return min(len(text), first + MAX_KEY)
+    other = _OTHER_BEGIN.search(text, first, end.start())
+    return other.start() if other else end.start()
+
+
+def _orphans(text: str) -> Iterator[Span]:
+    for end in _ORPHAN_END.finditer(text):
+        first = max(0, end.start() - MAX_KEY)
+        if _BEGIN.search(text, first, end.start()):
+            continue
+        window = text[first : end.start()]
+        start = _key_text_start(window)
+        if len(window) - start >= 8:
+            yield Span(first + start, end.start(), "private_key")
+
+
+def _key_text_start(window: str) -> int:
+    """Walk back over lines of base64."""
+    at = len(window)
+    for line in reversed(re.split(r"(?<=\n)", window)):
+        if not re.fullmatch(r"(?:[A-Za-z0-9+/=]{1,4096}|(?:\\+[nr])){0,400}\s*", line):
+            break
+        at -= len(line)
+    return at
+
+
+def is_inside_key(line: str) -> bool:
+    """Say whether a whole string is only lines of a key (its begin was in an earlier string)."""
+    return re.fullmatch(r"(?:[A-Za-z0-9+/=]{8,4096}\s{0,2}){1,2000}", line) is not None
+
+
+def opens_key(text: str) -> bool:
+    """Say whether a private key begins in this text and does not end in it."""
+    begins = list(_BEGIN.finditer(text))
+    return bool(begins) and _END.search(text, begins[-1].end()) is None
+
+
+def closes_key(text: str) -> bool:
+    """Say whether a private key ends in this text."""
+    return _ORPHAN_END.search(text) is not None
+
+
+_DATA = re.compile(r"(?:^|\n)(?P<pad>[ ]{0,12})(?P<name>data|stringData|binaryData):[ ]*\r?\n")
+_ENTRY = re.compile(r"(?P<pad>[ ]{1,16})(?P<k>[\w.\-/\"']{1,100}):(?:[ ]+(?P<v>[^\r\n]*))?(?:\r?\n|\Z)")
+_MAX_ENTRIES = 200
+
+
+def find_secret_data(text: str) -> Iterator[Span]:
+    """Find the entries of a Kubernetes Secret printed as YAML."""
+    for block in _DATA.finditer(text):
+        at = block.end()
+        plain = block["name"] == "stringData"
+        for _ in range(_MAX_ENTRIES):
+            entry = _ENTRY.match(text, at)
+            if entry is None or len(entry["pad"]) <= len(block["pad"]):
+                break
+            value = (entry["v"] or "").strip().strip("\"'")
+            if value and (plain or is_encoded_secret(value)) and not is_placeholder(value):
+                if not (plain and is_harmless_inside(entry["k"])) and value not in ("|", ">", "|-", ">-"):
+                    first = text.index(value, entry.start("v"))
+                    yield Span(first, first + len(value), "secret")
+            at = entry.end()
+
+
+def is_encoded_secret(value: str) -> bool:
+    """Say whether a value is base64 of readable text or of a longer key."""
+    if len(value) < 8 or len(value) % 4 or not re.fullmatch(r"[A-Za-z0-9+/]+={0,2}", value):
+        return False
+    try:
+        raw = base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    readable = all(32 <= byte < 127 or byte in (9, 10, 13) for byte in raw)
+    return readable or (len(value) >= 24 and value.endswith("="))

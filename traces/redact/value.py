@@ -1,0 +1,418 @@
+"""Values: any Python value becomes JSON-safe data of the same shape, with its secrets replaced."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from typing import Any
+
+from traces.redact.blocks import closes_key, is_inside_key, opens_key
+from traces.redact.clean import cap_text, clean_text, decode_bytes
+from traces.redact.families import FAMILIES
+from traces.redact.keys import (
+    Key,
+    classify_key,
+    classify_personal,
+    is_harmless_inside,
+    is_secret_container,
+)
+from traces.redact.known import KnownValues
+from traces.redact.literal import is_placeholder, is_secret_quoted
+from traces.redact.marker import MARKER, WITHHELD, Marker, Span, merge_spans
+from traces.redact.text import find_all
+
+MAX_DEPTH = 200
+MAX_NODES = 500_000
+MAX_JSON_LEVELS = 4
+MAX_CAUSES = 10
+_MAX_INT_BITS = 4_096
+
+_NAME_FIELDS = ("name", "key", "Name", "Key", "field", "label", "header", "variable", "id", "path")
+_VALUE_FIELDS = frozenset("value val Value secret_value current raw computed plaintext plain text content data".split())
+_SCHEMA_FIELDS = frozenset("type $ref title description format properties minLength min_length minlength anyOf enum items".split())
+_JWK_SECRETS = frozenset("d p q dp dq qi k".split())
+_CONCEALED = frozenset("concealed securestring password secret sensitive hidden".split())
+_DIGITS = re.compile(r"\+?[\d\s().-]{3,30}")
+
+
+class OutOfTimeError(Exception):
+    """The time allowed for one value is used up."""
+
+
+class Walk:
+    """One redaction of one value: walks it, counts what it removes, gives up at its limits."""
+
+    def __init__(self, known: KnownValues, marker: Marker, out_of_time: Callable[[], bool]) -> None:
+        self.counts: Counter[str] = Counter()
+        self._known = known
+        self._marker = marker
+        self._out_of_time = out_of_time
+        self._nodes = 0
+        self._above: set[int] = set()
+        self._key_open = False
+
+    def value(self, value: Any, depth: int = 0, key: Key | None = None, level: int = 0, *, whole: bool = False) -> Any:
+        """Return the redacted form of `value`; `key` and `whole` say what its name announces."""
+        self._check_limits()
+        try:
+            return self._value(value, depth, key, level, whole)
+        except OutOfTimeError:
+            raise
+        except Exception:  # noqa: BLE001 - fail closed: whatever went wrong, the value is not passed on
+            return self._withhold()
+
+    def _check_limits(self) -> None:
+        self._nodes += 1
+        if self._nodes > MAX_NODES or self._out_of_time():
+            raise OutOfTimeError
+
+    def _withhold(self) -> str:
+        self.counts["withheld"] += 1
+        return WITHHELD
+
+    def _value(self, value: Any, depth: int, key: Key | None, level: int, whole: bool) -> Any:
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            value = decode_bytes(bytes(value))
+        if isinstance(value, str) and not isinstance(value, Enum):
+            return self._string(str(value), depth, key, level, whole)
+        if isinstance(value, (int, float)) and not isinstance(value, Enum):
+            return self._number(value, key, whole)
+        if depth >= MAX_DEPTH or id(value) in self._above:
+            return self._withhold()
+        self._above.add(id(value))
+        try:
+            return self._compound(value, depth, key, level, whole)
+        finally:
+            self._above.discard(id(value))
+
+    def _compound(self, value: Any, depth: int, key: Key | None, level: int, whole: bool) -> Any:
+        if isinstance(value, Mapping):
+            return self._mapping(value, depth, key, level, whole)
+        if isinstance(value, (list, tuple)):
+            return self._sequence(value, depth, key, level, whole)
+        if isinstance(value, (set, frozenset)):
+            return self._sequence(sorted(value, key=repr), depth, key, level, whole)
+        return self.value(plain_form(value), depth + 1, key, level, whole=whole)
+
+    # strings and numbers
+
+    def _string(self, text: str, depth: int, key: Key | None, level: int, whole: bool) -> str:
+        text = cap_text(clean_text(text))
+        if MARKER.fullmatch(text):
+            return text
+        if whole and text.strip() and not is_placeholder(text):
+            return self._mark(key.label if key else "secret", text)
+        if key is not None and self._is_secret(text, key):
+            return self._mark(key.label, text)
+        if self._is_key_line(text):
+            return self._mark("private_key", text)
+        return self.text(text, depth, level)
+
+    def _is_secret(self, text: str, key: Key) -> bool:
+        if key.label in ("phone", "ssn", "card", "otp_code"):
+            return _DIGITS.fullmatch(text.strip()) is not None
+        if key.label == "authorization" and " " in text and not is_placeholder(text):
+            return re.match(r"(?i)(?:bearer|basic|token|digest|apikey|bot|negotiate|hmac|oauth)\s+\S", text) is not None
+        return is_secret_quoted(text, key)
+
+    def _is_key_line(self, text: str) -> bool:
+        """Private keys stored line by line: between the begin and the end all lines are secret."""
+        if opens_key(text):
+            self._key_open = True
+        elif closes_key(text):
+            self._key_open = False
+        elif self._key_open:
+            return is_inside_key(text)
+        return False
+
+    def _number(self, number: int | float, key: Key | None, whole: bool) -> Any:
+        if (whole or (key is not None and key.strong)) and abs(number) >= 1_000:
+            return self._mark(key.label if key else "secret", str(number)[:64])
+        if isinstance(number, int):
+            if number.bit_length() > _MAX_INT_BITS:
+                return f"[number of {number.bit_length()} bits]"
+            return self._personal_number(int(number), key)
+        return float(number) if math.isfinite(number) else str(float(number))
+
+    def _personal_number(self, number: int, key: Key | None) -> Any:
+        if key is not None and key.label in ("phone", "ssn", "card", "otp_code") and number >= 1_000:
+            return self._mark(key.label, str(number))
+        written = str(number)
+        if 13 <= len(written) <= 19:
+            redacted = self.text(written, 0, MAX_JSON_LEVELS)
+            return number if redacted == written else redacted
+        return number
+
+    def _mark(self, label: str, value: str) -> str:
+        self.counts[label] += 1
+        return self._marker.render(_vendor_label(value) or label, value)
+
+    # mappings and sequences
+
+    def _mapping(self, mapping: Mapping[Any, Any], depth: int, key: Key | None, level: int, whole: bool) -> dict[str, Any]:
+        names = [json_key(name) for name in mapping]
+        hints = _Hints(dict(zip(names, mapping.values(), strict=True)), key)
+        redacted: dict[str, Any] = {}
+        for name, item in zip(names, mapping.values(), strict=True):
+            self._check_limits()
+            item_key, item_whole = hints.of(name, item, whole)
+            shown = self.text(cap_text(clean_text(name)), depth, MAX_JSON_LEVELS) if len(name) >= 6 else clean_text(name)
+            redacted[_unused(shown, redacted)] = self.value(item, depth + 1, item_key, level, whole=item_whole)
+        return redacted
+
+    def _sequence(self, items: Iterable[Any], depth: int, key: Key | None, level: int, whole: bool) -> list[Any]:
+        listed = list(items)
+        if len(listed) == 2 and all(isinstance(item, str) for item in listed):
+            pair_key = classify_key(listed[0])
+            if pair_key is not None and classify_key(listed[1]) is None:
+                return [listed[0], self.value(listed[1], depth + 1, pair_key, level)]
+        redacted = []
+        for item in listed:
+            named = whole and isinstance(item, str) and _is_secret_name(item)
+            redacted.append(self.value(item, depth + 1, key, level, whole=whole and not named))
+        return redacted
+
+    # text, and JSON inside text
+
+    def text(self, text: str, depth: int = 0, level: int = 0) -> str:
+        """Return the redacted form of clean text; JSON documents at its start keep their structure."""
+        if len(text) < 4:
+            return text
+        parts: list[str] = []
+        at = 0
+        while level < MAX_JSON_LEVELS:
+            piece = self.document(text, at, depth, level)
+            if piece is None:
+                break
+            part, at = piece
+            parts.append(part)
+        parts.append(self.plain(text[at:]))
+        return "".join(parts)
+
+    def document(self, text: str, at: int, depth: int, level: int) -> tuple[str, int] | None:
+        """Redact the JSON object or array that begins at `at` (after blanks); None if there is none."""
+        first = _next_character(text, at)
+        if text[first : first + 1] not in ("{", "["):
+            return None
+        try:
+            parsed, end = _DECODER.raw_decode(text, first)
+        except (ValueError, RecursionError):
+            return None
+        before = self.counts.total()
+        redacted = self.value(parsed, depth + 1, None, level + 1)
+        written = text[first:end]
+        if self.counts.total() != before:
+            written = _written_like(redacted, written)
+        # A known value can be a whole document, so it is looked for once more in the written form.
+        return text[at:first] + self._replace(written, self._known.find(written)), end
+
+    def plain(self, text: str) -> str:
+        """Return text with every finding replaced by its marker."""
+        if len(text) < 4:
+            return text
+        self._check_limits()
+        return self._replace(text, find_all(text, self._known.find))
+
+    def _replace(self, text: str, spans: list[Span]) -> str:
+        if not spans:
+            return text
+        parts: list[str] = []
+        at = 0
+        for span in without_markers(text, merge_spans(spans)):
+            value = span.value if span.value is not None else text[span.start : span.end]
+            self.counts[span.label] += 1
+            parts.append(text[at : span.start])
+            parts.append(self._marker.render(span.label, value))
+            at = span.end
+        parts.append(text[at:])
+        return "".join(parts)
+
+
+def without_markers(text: str, spans: list[Span]) -> list[Span]:
+    """Leave out spans that only cover a marker that is already there."""
+    if "[REDACTED:" not in text and "[WITHHELD:" not in text:
+        return spans
+    return [span for span in spans if not _MARKED.search(text, max(0, span.start - 12), span.end + 1)]
+
+
+_MARKED = re.compile(r"\[(?:REDACTED|WITHHELD):")
+
+
+class _Hints:
+    """What the names in one mapping say about its values."""
+
+    def __init__(self, fields: Mapping[str, Any], above: Key | None) -> None:
+        self._above = above
+        self._named = _named_key(fields)
+        self._is_secret_object = fields.get("kind") == "Secret"
+        self._is_vault_reply = "lease_duration" in fields or "lease_id" in fields
+        self._is_jwk = "kty" in fields
+        self._is_schema = bool(_SCHEMA_FIELDS & fields.keys())
+
+    def of(self, name: str, item: Any, whole: bool) -> tuple[Key | None, bool]:
+        """Return the key and whether everything below is secret, for the value under `name`."""
+        if whole:
+            return (None, False) if is_harmless_inside(name) else (classify_key(name), True)
+        if is_secret_container(name) and isinstance(item, (Mapping, list, tuple)):
+            return None, not _describes_secrets(item)
+        if self._is_secret_object and name in ("data", "stringData"):
+            return None, True
+        if self._is_vault_reply and name == "data" and isinstance(item, Mapping):
+            return None, not isinstance(item.get("data"), Mapping)
+        if self._is_jwk and name in _JWK_SECRETS:
+            return Key("private_key", True), False
+        return self._key_of(name, item), False
+
+    def _key_of(self, name: str, item: Any) -> Key | None:
+        if self._named is not None and name in _VALUE_FIELDS:
+            return self._named
+        if self._above is not None and name in _VALUE_FIELDS and not self._is_schema:
+            return self._above
+        key = classify_key(name)
+        if key is None:
+            personal = classify_personal(name)
+            return Key(personal, False) if personal else None
+        if isinstance(item, Mapping) and (_SCHEMA_FIELDS & {json_key(k) for k in item}):
+            return None
+        return key
+
+
+def _named_key(fields: Mapping[str, Any]) -> Key | None:
+    """`{"name": "DB_PASSWORD", "value": …}`: the name is the value of another field."""
+    kind = fields.get("type") or fields.get("Type")
+    if isinstance(kind, str) and kind.lower() in _CONCEALED and not ({"properties", "required"} & fields.keys()):
+        return Key("secret", True)
+    for field in _NAME_FIELDS:
+        named = fields.get(field)
+        if isinstance(named, str) and len(named) <= 256:
+            key = classify_key(re.split(r"[/:]", named)[-1])
+            if key is not None:
+                return key
+            if ".vault.azure.net/secrets/" in named or "/secrets/" in named:
+                return Key("secret", True)
+    return None
+
+
+def _describes_secrets(item: Any) -> bool:
+    """A list of the names of secrets, or a mapping of name to file, holds no secret itself."""
+    if isinstance(item, Mapping):
+        inside = list(item.values())
+        return bool(inside) and all(
+            isinstance(part, Mapping) and part.keys() & {"file", "external", "name", "from", "source", "secretName", "environment"}
+            for part in inside
+        )
+    return bool(item) and all(
+        (isinstance(part, Mapping) and part.keys() & {"name", "source", "secretName"} and not part.keys() & {"value", "data"})
+        for part in item
+    )
+
+
+def _is_secret_name(text: str) -> bool:
+    return re.fullmatch(r"[A-Za-z]+(?:[_.-][A-Za-z]+)+", text) is not None and (
+        classify_key(text) is not None or text.lower().endswith(("-creds", "_creds", "-cert", "_cert", "-tls", "-keys", "_keys"))
+    )
+
+
+def _vendor_label(value: str) -> str | None:
+    """Name the vendor where a value under a secret name is a known kind of token."""
+    if not 16 <= len(value) <= 512 or " " in value:
+        return None
+    lowered = value[:24].lower()
+    for family in FAMILIES:
+        if lowered.startswith(family.prefixes) and (span := family.match(value, 0)) and span.end == len(value):
+            return family.label
+    return None
+
+
+def json_key(name: Any) -> str:
+    """Return the text JSON uses for a mapping key of any type."""
+    if isinstance(name, str):
+        return str(name)
+    if isinstance(name, bytes):
+        return decode_bytes(name)
+    if name is None or isinstance(name, bool):
+        return {None: "null", True: "true", False: "false"}[name]
+    if isinstance(name, int) and name.bit_length() > _MAX_INT_BITS:
+        return f"[number of {name.bit_length()} bits]"
+    return str(name)[:512]
+
+
+def _unused(name: str, taken: Mapping[str, Any]) -> str:
+    if name not in taken:
+        return name
+    count = 2
+    while f"{name} ({count})" in taken:
+        count += 1
+    return f"{name} ({count})"
+
+
+def plain_form(value: Any) -> Any:
+    """Return a value of JSON kinds for an object of another kind."""
+    if isinstance(value, BaseException):
+        return describe_exception(value)
+    if isinstance(value, Enum):
+        return value.value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    dump = getattr(value, "model_dump", None)
+    if callable(dump) and not isinstance(value, type):
+        return dump(mode="python")
+    return str(value)
+
+
+def describe_exception(error: BaseException) -> dict[str, Any]:
+    """Return type, message, notes and the chain of causes of an exception, at most ten long."""
+    described: dict[str, Any] = {}
+    place = described
+    current: BaseException | None = error
+    for _ in range(MAX_CAUSES):
+        if current is None:
+            break
+        place["type"] = type(current).__qualname__
+        place["message"] = str(current)
+        if notes := getattr(current, "__notes__", None):
+            place["notes"] = [str(note) for note in notes]
+        if isinstance(current, BaseExceptionGroup):
+            place["exceptions"] = [{"type": type(e).__qualname__, "message": str(e)} for e in current.exceptions]
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+        if current is not None:
+            place["cause"] = {}
+            place = place["cause"]
+    return described
+
+
+class _DuplicateNameError(ValueError):
+    pass
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        # Parsing would hide one of the two values: such a document is read as text.
+        raise _DuplicateNameError
+    return fields
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_without_duplicates)
+_BLANKS = re.compile(r"[ \t\r\n]*")
+
+
+def _next_character(text: str, at: int) -> int:
+    found = _BLANKS.match(text, at)
+    return found.end() if found else at
+
+
+def _written_like(value: Any, sample: str) -> str:
+    """Write JSON with the blanks the sample uses."""
+    if re.match(r"[\[{]\r?\n", sample):
+        indent = re.match(r"[\[{]\r?\n([ \t]*)", sample)
+        return json.dumps(value, ensure_ascii=False, indent=(indent.group(1) or None) if indent else None)
+    tight = '":"' in sample or ('": ' not in sample and ", " not in sample)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":") if tight else (", ", ": "))
