@@ -5,11 +5,13 @@ from __future__ import annotations
 import uuid
 from typing import Any, Literal
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import ConfigDict, Field, StrictInt, StrictStr
 
 from approvals import commands, queries
+from runtime_core.api.auth import caller as caller_of
+from runtime_core.api.idempotency import once
 from runtime_core.callers import Caller
 from runtime_core.errors import DecisionConflict
 from runtime_core.states import InterruptStatus
@@ -20,7 +22,9 @@ router = Router(tags=["interrupts"])
 
 
 class DecisionIn(Schema):
-    """A decision on exactly one version of one interrupt; whatever is not in this form is refused, never guessed."""
+    """A decision on exactly one version of one interrupt; whatever is not in this form is refused,
+    never guessed.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -33,7 +37,9 @@ class DecisionIn(Schema):
 
 
 class InterruptOut(Schema):
-    """An interrupt. `args` are the exact ones only when one open interrupt is read by somebody who may decide on it."""
+    """An interrupt. `args` are the exact ones only when one open interrupt is read by somebody who
+    may decide on it.
+    """
 
     id: uuid.UUID
     run_id: uuid.UUID
@@ -69,7 +75,7 @@ def list_interrupts(
     limit: int | None = Query(default=None, ge=1, le=200),
 ) -> Any:
     """The interrupts of your projects, with redacted arguments."""
-    caller = _caller(request)
+    caller = caller_of(request)
     page = queries.page(caller.user, caller.token_project, status, run_id, cursor, limit)
     items = [queries.as_json(queries.listed(interrupt)) for interrupt in page.items]
     return {"items": items, "next_cursor": page.next_cursor}
@@ -77,8 +83,8 @@ def list_interrupts(
 
 @router.get("/interrupts/{uuid:interrupt_id}", response=InterruptOut, by_alias=True)
 def read_interrupt(request: HttpRequest, interrupt_id: uuid.UUID) -> Any:
-    """One interrupt; with its exact arguments if you may decide on it, which is kept in the audit."""
-    caller = _caller(request)
+    """One interrupt; with exact arguments if you may decide on it, which is kept in the audit."""
+    caller = caller_of(request)
     shown = _shown(caller, interrupt_id)
     if shown.is_raw:
         commands.record_viewing(caller.actor, shown.interrupt)
@@ -86,15 +92,21 @@ def read_interrupt(request: HttpRequest, interrupt_id: uuid.UUID) -> Any:
 
 
 @router.post("/interrupts/{uuid:interrupt_id}/decisions", response=InterruptOut, by_alias=True)
-def decide(request: HttpRequest, interrupt_id: uuid.UUID, body: DecisionIn) -> Any:
-    """Decide once, on the version and digest that you were shown; a repeat of yours gets the same answer."""
-    caller = _caller(request)
+def decide(request: HttpRequest, interrupt_id: uuid.UUID, body: DecisionIn) -> HttpResponse:
+    """Decide once, on the version and digest that you were shown; a repeat of yours gets the same
+    answer.
+    """
+    caller = caller_of(request)
     reason = body.reason or (NO_REASON if body.action == "reject" else "")
     opinion = commands.Opinion(**{**body.dict(), "reason": reason})
+    # Before the transaction of `once`, which would take the audit of a refusal back with it.
+    commands.admit(caller.actor, interrupt_id, opinion, token_project=caller.token_project)
+    return once(request, lambda: (200, _decided(caller, interrupt_id, opinion)))
+
+
+def _decided(caller: Caller, interrupt_id: uuid.UUID, opinion: commands.Opinion) -> dict[str, Any]:
     try:
-        commands.decide(
-            caller.actor, interrupt_id, opinion, token_project=caller.token_project
-        )
+        commands.decide(caller.actor, interrupt_id, opinion, token_project=caller.token_project)
     except DecisionConflict as error:
         # Whoever came second is told what is there now, and by whom.
         error.data["current"] = queries.as_json(_shown(caller, interrupt_id))
@@ -105,7 +117,3 @@ def decide(request: HttpRequest, interrupt_id: uuid.UUID, body: DecisionIn) -> A
 def _shown(caller: Caller, interrupt_id: uuid.UUID) -> queries.Shown:
     interrupt = queries.get(caller.user, interrupt_id, caller.token_project)
     return queries.shown_to(caller.user, interrupt, caller.token_project)
-
-
-def _caller(request: HttpRequest) -> Caller:
-    return request.auth  # type: ignore[attr-defined, no-any-return]

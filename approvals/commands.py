@@ -1,4 +1,6 @@
-"""What people may do in the inbox: decide. Each write is one transaction with the run's row locked first."""
+"""What people may do in the inbox: decide. Each write is one transaction with the run's row locked
+first.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,12 @@ import hashlib
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from django.db import transaction
 
 from approvals.models import Decision, Viewing
-from approvals.policy import Ruling
+from approvals.policy import HIDDEN, Ruling
 from approvals.rulings import ruling_on
 from runtime_core import decisions, ports
 from runtime_core.errors import InvalidPayload, NotAllowed, NotFound
@@ -25,7 +27,9 @@ REASON_MAX = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What somebody asks to be decided, and on exactly what: `version` and `digest` are what they were shown."""
+    """What somebody asks to be decided, and on exactly what: `version` and `digest` are what they
+    were shown.
+    """
 
     action: str
     version: int
@@ -49,8 +53,10 @@ def decide(
 ) -> Interrupt:
     """Settle an interrupt once, and set its run going if nothing else is open.
 
-    The same person's identical repeat returns the settled interrupt again. Raises NotFound, NotAllowed (both kept in
-    the audit), StaleVersion, AlreadyDecided, Withdrawn, Expired, InvalidPayload; then nothing was changed.
+    The same person's identical repeat returns the settled interrupt again. Raises NotFound,
+    NotAllowed (both kept in
+    the audit), StaleVersion, AlreadyDecided, Withdrawn, Expired, InvalidPayload; then nothing was
+    changed.
     """
     with transaction.atomic():
         locked = decisions.lock(interrupt_id)
@@ -59,15 +65,32 @@ def decide(
         if ruling.may and _is_repeat(actor, locked.interrupt, opinion):
             return locked.interrupt
         if ruling.may:
-            interrupt = _settle(actor, locked, opinion)
+            transaction.on_commit(lambda: decisions.wake(locked.run))
+            return _settle(actor, locked, opinion)
+    _refuse(actor, locked.interrupt, ruling, opinion)
+
+
+def admit(
+    actor: Actor,
+    interrupt_id: uuid.UUID,
+    opinion: Opinion,
+    *,
+    token_project: uuid.UUID | None = None,
+) -> None:
+    """Pass if `actor` may decide as things are; NotFound or NotAllowed, kept in the audit, if not.
+
+    Only to answer early: `decide` asks again under the lock.
+    """
+    interrupt = Interrupt.objects.select_related("run").filter(id=interrupt_id).first()
+    if interrupt is None:
+        raise NotFound(HIDDEN.reason)
+    ruling = ruling_on(interrupt, actor.user_id, token_project)
     if not ruling.may:
-        _refuse(actor, locked.interrupt, ruling, opinion)
-    decisions.wake(locked.run)
-    return interrupt
+        _refuse(actor, interrupt, ruling, opinion)
 
 
 def record_viewing(actor: Actor, interrupt: Interrupt) -> None:
-    """Keep in the audit that `actor` was shown the raw arguments; once for each person and version."""
+    """Keep in the audit that `actor` was shown raw arguments; once for a person and version."""
     with transaction.atomic():
         _, is_first = Viewing.objects.get_or_create(
             interrupt=interrupt, user_id=actor.user_id, version=interrupt.version
@@ -126,7 +149,8 @@ def _check_shape(interrupt: Interrupt, opinion: Opinion) -> None:
     allowed = ALLOWED_ACTIONS[InterruptKind(interrupt.kind)]
     if opinion.action not in allowed:
         raise InvalidPayload(
-            f"action: this request takes {', '.join(allowed)}, not {opinion.action}.", field="action"
+            f"action: this request takes {', '.join(allowed)}, not {opinion.action}.",
+            field="action",
         )
     if opinion.action == "edit" and opinion.args is None:
         raise InvalidPayload("args: an edit needs the arguments that shall run.", field="args")
@@ -140,7 +164,7 @@ def _check_shape(interrupt: Interrupt, opinion: Opinion) -> None:
         raise InvalidPayload(f"reason: at most {REASON_MAX} characters.", field="reason")
 
 
-def _refuse(actor: Actor, interrupt: Interrupt, ruling: Ruling, opinion: Opinion) -> None:
+def _refuse(actor: Actor, interrupt: Interrupt, ruling: Ruling, opinion: Opinion) -> NoReturn:
     """Keep the attempt, which the transaction before did not change, then say no."""
     with transaction.atomic():
         data = {"decision": opinion.action, "version": opinion.version, "reason": ruling.reason}

@@ -1,4 +1,6 @@
-"""The inbox's socket: how many requests wait for this person, and which. Ids only; rows are fetched with rights."""
+"""The inbox's socket: how many requests wait for this person, and which. Ids only; rows are fetched
+with rights.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from runtime_core.db_threads import in_db_thread
 
 
 class InboxPageSocket(InboxSocket):
-    """`hello` once, then `inbox` with the count and ids of what waits for the person, on each change."""
+    """`hello` once, then `inbox` with the count and ids of what waits for the person, on each
+    change.
+    """
 
     async def push(self) -> None:
         hello = {"type": "hello", "server_time": clock.now().isoformat()}

@@ -17,7 +17,7 @@ ACTIONS = ("approve", "edit", "respond", "reject")
 
 @dataclass(slots=True)
 class DecisionForm:
-    """A decision as somebody filled it in: everything they typed is kept, whatever becomes of it."""
+    """A decision as somebody filled it in: what they typed is kept, whatever becomes of it."""
 
     action: str = ""
     version: str = ""
@@ -80,7 +80,9 @@ def _errors(form: DecisionForm, shown: Shown) -> dict[str, str]:
     if form.action not in ACTIONS:
         errors["action"] = "Choose what to decide."
     if not (form.version.isascii() and form.version.isdigit() and len(form.version) < 10):
-        errors["version"] = "The form does not say which version it is about. Open the request again."
+        errors["version"] = (
+            "The form does not say which version it is about. Open the request again."
+        )
     if len(form.reason) > REASON_MAX:
         errors["reason"] = f"At most {REASON_MAX} characters."
     if form.action == "reject" and not form.reason:
@@ -109,8 +111,14 @@ def _read_args(form: DecisionForm, posted: Mapping[str, str], shown: Shown) -> N
     else:
         form.args, form.fields = edit_fields.read(shown.schema, shown.args, posted)
         form.raw_args = edit_fields.as_json_text(form.args)
-    if not form.has_errors and edit_fields.is_same(form.args, shown.args) and _is_current(form, shown):
-        form.errors["args"] = "Nothing was changed. Change a value, or approve the request as it is."
+    if (
+        not form.has_errors
+        and edit_fields.is_same(form.args, shown.args)
+        and _is_current(form, shown)
+    ):
+        form.errors["args"] = (
+            "Nothing was changed. Change a value, or approve the request as it is."
+        )
 
 
 def _read_raw_args(form: DecisionForm) -> None:

@@ -1,6 +1,8 @@
-"""A form made from a tool's JSON schema, and the arguments made from the form again. Pure functions of values.
+"""A form made from a tool's JSON schema, and the arguments made from the form again. Pure functions
+of values.
 
-What nobody touched keeps its exact value: a number's notation, a text's line ends, characters that a browser alters.
+What nobody touched keeps its exact value: a number's notation, a text's line ends, characters that
+a browser alters.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ MISSING: Any = object()
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One argument in the form. `widget`: line, lines, number, choice or json; `shown` is the control's text."""
+    """One argument in the form. `widget`: line, lines, number, choice or json; `shown` is the
+    control's text.
+    """
 
     key: str
     label: str
@@ -39,14 +43,18 @@ class Field:
 
 
 def fields_of(schema: Mapping[str, Json], args: Json) -> list[Field]:
-    """The form of an object's arguments: the schema's properties in order, then whatever else is there."""
+    """The form of an object's arguments: the schema's properties in order, then whatever else is
+    there.
+    """
     if not isinstance(args, dict):
         return []
     properties = schema.get("properties") or {}
     required = set(schema.get("required") or ())
     keys = [*properties, *(key for key in args if key not in properties)]
     return [
-        _field(key, _resolved(properties.get(key, {}), schema), args.get(key, MISSING), key in required)
+        _field(
+            key, _resolved(properties.get(key, {}), schema), args.get(key, MISSING), key in required
+        )
         for key in keys
     ]
 
@@ -54,7 +62,7 @@ def fields_of(schema: Mapping[str, Json], args: Json) -> list[Field]:
 def read(
     schema: Mapping[str, Json], args: Json, posted: Mapping[str, str]
 ) -> tuple[dict[str, Json], list[Field]]:
-    """The edited arguments, and the fields as posted with an error beside each that cannot be read."""
+    """The edited arguments, and the fields as posted, an error beside each that cannot be read."""
     edited: dict[str, Json] = {}
     fields = []
     for field in fields_of(schema, args):
@@ -81,7 +89,7 @@ def is_same(one: Json, other: Json) -> bool:
 
 
 def parse_json(text: str) -> Json:
-    """JSON as the standard has it; a key given twice, NaN or Infinity is a ValueError that says so."""
+    """JSON as the standard has it; a key given twice, NaN or Infinity is a ValueError."""
     try:
         return json.loads(text, object_pairs_hook=_no_repeats, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
@@ -159,8 +167,10 @@ def _number(text: str) -> int | float:
 def _with_lines_of(original: Json, text: str) -> str:
     """Browsers send every line end as CR LF; give back those that the original had."""
     plain = _plain_lines(text)
-    has_only_crlf = isinstance(original, str) and "\r\n" in original and (
-        original.count("\n") == original.count("\r\n")
+    has_only_crlf = (
+        isinstance(original, str)
+        and "\r\n" in original
+        and (original.count("\n") == original.count("\r\n"))
     )
     return plain.replace("\n", "\r\n") if has_only_crlf else plain
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
+from django.db.models.functions import Now
 
 from runtime_core.ids import new_id
 from runtime_core.models import Interrupt
@@ -12,7 +13,8 @@ from runtime_core.models import Interrupt
 class Decision(models.Model):
     """One decision that counted, bound to what was shown: `version` and `digest` of the interrupt.
 
-    `payload_digest` covers the whole request, so that the same person's repeat can be told from a second opinion.
+    `payload_digest` covers the whole request, so that the same person's repeat can be told from a
+    second opinion.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -27,7 +29,7 @@ class Decision(models.Model):
     digest = models.CharField(max_length=64)
     payload_digest = models.CharField(max_length=64)
     comment = models.TextField(blank=True, help_text="Redacted.")
-    created_at = models.DateTimeField(db_default=models.functions.Now())
+    created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         db_table = "decision"
@@ -49,12 +51,14 @@ class Decision(models.Model):
 
 
 class Viewing(models.Model):
-    """That a person was shown the raw arguments of one version: what keeps the audit at one entry for each."""
+    """That a person was shown the raw arguments of one version: what keeps the audit at one entry
+    for each.
+    """
 
     interrupt = models.ForeignKey(Interrupt, models.CASCADE, related_name="viewings")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     version = models.PositiveIntegerField()
-    created_at = models.DateTimeField(db_default=models.functions.Now())
+    created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         db_table = "interrupt_viewing"

@@ -42,7 +42,9 @@ def list_context(user: Any, filters: Filters) -> dict[str, Any]:
     """The list, its tabs with counts and its filters."""
     found = list(queries.inbox(user, filters)[: LIST_MAX + 1])
     return {
-        "rows": [Row(one, showing.summary_of(one.tool_call.args_redacted)) for one in found[:LIST_MAX]],
+        "rows": [
+            Row(one, showing.summary_of(one.tool_call.args_redacted)) for one in found[:LIST_MAX]
+        ],
         "has_more": len(found) > LIST_MAX,
         "list_max": LIST_MAX,
         "filters": filters,
@@ -50,7 +52,9 @@ def list_context(user: Any, filters: Filters) -> dict[str, Any]:
         "risks": [risk.value for risk in Risk],
         "agents": queries.agent_names(user),
         "list_query": _query(filters),
-        "last_decided": queries.last_decided(user) if not found and filters.view == "mine" else None,
+        "last_decided": queries.last_decided(user)
+        if not found and filters.view == "mine"
+        else None,
     }
 
 
@@ -67,7 +71,8 @@ def detail_context(
         "call": interrupt.tool_call,
         "shown": shown,
         "form": form,
-        # A browser closes a new <details> that shares its group with an open one which it is about to replace.
+        # A browser closes a new <details> that shares its group with an open one which it is about
+        # to replace.
         "group": f"decision-{new_id()}",
         "words": words_of(interrupt.kind),
         "arguments": arguments,

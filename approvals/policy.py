@@ -38,7 +38,7 @@ WITHOUT_ROLE = Ruling(
 OWN_RUN = Ruling(
     may=False,
     visible=True,
-    reason="You started this run, and a second person must decide on what is high or critical risk. "
+    reason="You started this run, and a second person must decide on high and critical risk. "
     "Ask another approver of this project.",
 )
 LISTED = Ruling(may=False, visible=True, reason="Open the request to decide on it.")

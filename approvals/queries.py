@@ -1,4 +1,6 @@
-"""Reads of the inbox: which interrupts a person sees, which wait for them, and how one looks to them."""
+"""Reads of the inbox: which interrupts a person sees, which wait for them, and how one looks to
+them.
+"""
 
 from __future__ import annotations
 
@@ -131,7 +133,9 @@ def get(user: Any, interrupt_id: uuid.UUID, token_project: uuid.UUID | None = No
 
 
 def shown_to(user: Any, interrupt: Interrupt, token_project: uuid.UUID | None = None) -> Shown:
-    """The interrupt for one person: exact arguments while it is open and they may decide, else redacted ones."""
+    """The interrupt for one person: exact arguments while it is open and they may decide, else
+    redacted ones.
+    """
     ruling = ruling_on(interrupt, user.pk, token_project)
     facts = decisions.shown(interrupt)
     is_raw = ruling.may and interrupt.status == InterruptStatus.OPEN
@@ -146,7 +150,9 @@ def shown_to(user: Any, interrupt: Interrupt, token_project: uuid.UUID | None = 
 
 
 def listed(interrupt: Interrupt) -> Shown:
-    """The interrupt as lists show it to everybody who sees it: redacted, and without a look at any file."""
+    """The interrupt as lists show it to everybody who sees it: redacted, and without a look at any
+    file.
+    """
     tool = registry().get(interrupt.tool_call.tool)
     return Shown(
         interrupt=interrupt,

@@ -1,4 +1,6 @@
-"""Reads from the rows what the policy needs to know, and asks it. Called inside the transaction that acts on it."""
+"""Reads from the rows what the policy needs to know, and asks it. Called inside the transaction
+that acts on it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from runtime_core.values import Risk
 def ruling_on(
     interrupt: Interrupt, user_id: int | None, token_project: uuid.UUID | None = None
 ) -> Ruling:
-    """May this person decide on `interrupt` right now? Account, memberships and run are read afresh."""
+    """May this person decide on `interrupt` right now? Account, memberships and run are read
+    afresh.
+    """
     if token_project and token_project != interrupt.project_id:
         return HIDDEN
     user = get_user_model().objects.filter(pk=user_id, is_active=True).first()

@@ -1,4 +1,6 @@
-"""How arguments are laid out for the eye: whole, in reading order, big ones folded. Pure functions of values."""
+"""How arguments are laid out for the eye: whole, in reading order, big ones folded. Pure functions
+of values.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ class Argument:
 
     @property
     def hidden(self) -> int:
-        """How many characters or blank runs a reader would miss if they were printed as they are."""
+        """How many characters or blank runs a reader would miss if printed as they are."""
         return count_hidden(self.text) + count_blank_runs(self.text)
 
 
@@ -79,7 +81,9 @@ def arguments_of(args: Json) -> list[Argument]:
 
 
 def summary_of(args: Json) -> str:
-    """The arguments in one line for a list; a value too long for it is named with its size instead of cut."""
+    """The arguments in one line for a list; a value too long for it is named with its size instead
+    of cut.
+    """
     if not isinstance(args, dict):
         return _short(args)
     if len(args) == 1:

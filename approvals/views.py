@@ -34,7 +34,9 @@ def inbox(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def interrupt(request: HttpRequest, interrupt_id: uuid.UUID) -> HttpResponse:
-    """One request beside the list; a POST decides on it, bound to the version and digest in its form."""
+    """One request beside the list; a POST decides on it, bound to the version and digest in its
+    form.
+    """
     try:
         shown = queries.shown_to(request.user, queries.get(request.user, interrupt_id))
     except NotFound as error:
@@ -132,5 +134,7 @@ def _page(
 
 
 def _first_values(posted: QueryDict) -> dict[str, str]:
-    """Each field once: a form that sends one twice is taken by its first, which is what was shown first."""
+    """Each field once: a form that sends one twice is taken by its first, which is what was shown
+    first.
+    """
     return {key: posted.getlist(key)[0] for key in posted}

@@ -1,4 +1,6 @@
-"""The words of the inbox by kind of request, so that no template decides what a button promises. Data only."""
+"""The words of the inbox by kind of request, so that no template decides what a button promises.
+Data only.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from runtime_core.states import InterruptKind
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Heading and labels of one kind of request. An action without a label is not offered for it."""
+    """Heading and labels of one kind of request; an action without a label is not offered."""
 
     heading: str
     approve: str = ""

@@ -87,7 +87,9 @@ class World:
         expires_in: dt.timedelta = dt.timedelta(hours=24),
         shown_args: dict[str, Any] | None = None,
     ) -> Interrupt:
-        """An open interrupt about a call of `tool`; `shown_args` is the redacted copy, if it differs."""
+        """An open interrupt about a call of `tool`; `shown_args` is the redacted copy, if it
+        differs.
+        """
         run = run or self.run()
         args = {"path": "calc.py", "content": FIXED} if args is None else args
         text = json.dumps(args, ensure_ascii=False)
