@@ -227,7 +227,7 @@ def _counts(rows: QuerySet[Run]) -> dict[str, int]:
 
 
 def _known_status(text: str) -> str:
-    if text not in RunStatus:
+    if text not in list(RunStatus):
         raise InvalidInput(
             f"status must be one of {', '.join(RunStatus)}.", field="status"
         )
