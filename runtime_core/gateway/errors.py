@@ -52,17 +52,15 @@ def named(error: Exception, *, heard: bool) -> InterlockError:
         case InterlockError():
             return error
         case px.ContentFilterError():
-            return ModelRefused(_clean(error.message))
+            return ModelRefused(clean(error.message))
         case px.ModelAPIError():
             return _api_error(error, heard)
         case px.UnexpectedModelBehavior():
-            return ModelProtocolError(f"The model's answer is not usable: {_clean(error.message)}")
+            return ModelProtocolError(f"The model's answer is not usable: {clean(error.message)}")
         case px.UserError():
-            return ModelNotConfigured(_clean(error.message))
+            return ModelNotConfigured(clean(error.message))
         case ImportError():
-            return ModelNotConfigured(
-                f"The model's provider is not installed: {_clean(str(error))}"
-            )
+            return ModelNotConfigured(f"The model's provider is not installed: {clean(str(error))}")
     logger.error(
         "unexpected %s while reading a model's answer", type(error).__name__, exc_info=error
     )
@@ -84,6 +82,15 @@ def retry_after_seconds(header: str | None, milliseconds: str | None = None) -> 
         return _bounded(float(header))
     except ValueError:
         return _seconds_until(header or "")
+
+
+def clean(text: str) -> str:
+    """`text` short, on one line and without anything that is or looks like an API key."""
+    for name, value in os.environ.items():
+        if len(value) >= 6 and _KEY_NAME.search(name):
+            text = text.replace(value, "[secret]")
+    text = _KEY_SHAPE.sub("[secret]", " ".join(text.split()))
+    return text if len(text) <= _MESSAGE_CHARS else text[:_MESSAGE_CHARS] + "…"
 
 
 def _api_error(error: px.ModelAPIError, heard: bool) -> ModelError:
@@ -161,11 +168,11 @@ def _said(error: px.ModelAPIError) -> str:
     if isinstance(body, dict):
         for key in ("message", "detail", "error"):
             if isinstance(text := body.get(key), str) and text:
-                return _clean(text)
+                return clean(text)
         return ""
     if isinstance(error, px.ModelHTTPError):
-        return _clean(body) if isinstance(body, str) else ""
-    return _clean(error.message)
+        return clean(body) if isinstance(body, str) else ""
+    return clean(error.message)
 
 
 def _retry_after(error: px.ModelAPIError) -> float | None:
@@ -189,12 +196,3 @@ def _bounded(seconds: float) -> float | None:
     if not math.isfinite(seconds):
         return None
     return min(max(seconds, 0.0), float(limits().deadline_seconds))
-
-
-def _clean(text: str) -> str:
-    """`text` short, on one line and without anything that is or looks like an API key."""
-    for name, value in os.environ.items():
-        if len(value) >= 6 and _KEY_NAME.search(name):
-            text = text.replace(value, "[secret]")
-    text = _KEY_SHAPE.sub("[secret]", " ".join(text.split()))
-    return text if len(text) <= _MESSAGE_CHARS else text[:_MESSAGE_CHARS] + "…"

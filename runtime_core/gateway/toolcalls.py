@@ -19,6 +19,7 @@ from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall, ChoiceD
 from pydantic_ai.models.openai import OpenAIChatModel
 
 from runtime_core.errors import ModelProtocolError, ModelRejected
+from runtime_core.gateway.errors import clean
 
 _AMBIGUOUS = "The pieces of the model's tool calls cannot be told apart; none of them was executed."
 
@@ -98,7 +99,7 @@ def _check_no_error(chunk: ChatCompletionChunk) -> None:
     if chunk.usage is None and (
         extra.get("type") == "error" or "message" in extra or "detail" in extra
     ):
-        said = str(extra.get("message") or extra.get("detail") or "it does not say which")[:300]
+        said = clean(str(extra.get("message") or extra.get("detail") or "it does not say which"))
         raise ModelProtocolError(f"The model's provider sent an error inside the stream: {said}")
 
 

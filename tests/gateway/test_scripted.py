@@ -222,7 +222,7 @@ WRONG = {
     r"turns\[0\].text is not text": "turns: [{text: 3}]",
     r"turns\[0\].calls\[0\].tool is not text": "turns: [{calls: [{args: {}}]}]",
     r"turns\[0\].calls\[0\] has both": "turns: [{calls: [{tool: a, args: {}, raw_args: ''}]}]",
-    r"calls\[0\].args is not JSON": "turns: [{calls: [{tool: a, args: {on: 2026-1-1}}]}]",
+    r"calls\[0\].args is not JSON": "turns: [{calls: [{tool: a, args: {on: 2026-01-01}}]}]",
     r"turns\[0\].error.code is none of": "turns: [{error: {code: nonsense}}]",
     r"turns\[0\].error.times": "turns: [{error: {code: model_error, times: -1}}]",
     r"turns\[0\].usage.input_tokens": "turns: [{usage: {input_tokens: many}}]",
