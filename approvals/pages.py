@@ -88,6 +88,7 @@ def detail_context(
         "decisions": list(interrupt.decisions.all()),
         "needs_confirm": interrupt.risk == Risk.CRITICAL,
         "preview_lines": _preview_lines(shown),
+        "preview": shown.preview if isinstance(shown.preview, dict) else {},
     }
     return context | (_conflict_context(shown, form, conflict) if conflict else {})
 

@@ -19,6 +19,8 @@ from runtime_core.errors import NotFound
 from runtime_core.models import Interrupt
 from runtime_core.queries import Page, paged
 from runtime_core.states import ALLOWED_ACTIONS, InterruptKind, InterruptStatus
+from runtime_core.tools import workspace
+from runtime_core.tools.preview import preview
 from runtime_core.tools.registry import registry
 from runtime_core.values import Json, Risk
 
@@ -145,7 +147,7 @@ def shown_to(user: Any, interrupt: Interrupt, token_project: uuid.UUID | None = 
         is_raw=is_raw,
         args=facts["args"] if is_raw else interrupt.tool_call.args_redacted,
         schema=facts["schema"] or {},
-        preview=facts.get("preview") if is_raw else None,
+        preview=_preview(interrupt, facts["args"]) if is_raw else None,
     )
 
 
@@ -215,6 +217,13 @@ def deciders(interrupt: Interrupt) -> list[str]:
         people = people.exclude(pk=interrupt.run.created_by_id)
     names = people.order_by("username").values_list("username", flat=True).distinct()
     return list(names[:6])
+
+
+def _preview(interrupt: Interrupt, args: Json) -> Json:
+    """What the call would change, read from the run's workspace as it is now."""
+    folder = workspace.path_of(interrupt.run_id)
+    where = folder if folder.is_dir() else None
+    return preview(interrupt.tool_call.tool, args if isinstance(args, dict) else {}, where)
 
 
 def _decided(interrupt: Interrupt) -> int:

@@ -23,6 +23,7 @@ from runtime_core.models import (
 )
 from runtime_core.tools import gate
 from runtime_core.tools.registry import registry
+from traces.models import AuditEntry
 
 PASSWORD = "interlock-demo"
 _numbers = itertools.count(1)
@@ -125,3 +126,15 @@ class World:
 
 BROKEN = "def add(a, b):\n    return a - b\n\n\ndef double(x):\n    return add(x, x)\n"
 FIXED = BROKEN.replace("a - b", "a + b")
+
+
+def audited(action: str) -> list[dict[str, Any]]:
+    """The audit's entries of one kind, oldest first: their facts, with actor and object."""
+    return [
+        {
+            **json.loads(entry.payload.body),
+            "actor": entry.actor_name,
+            "object": entry.object_id,
+        }
+        for entry in AuditEntry.objects.filter(action=action).order_by("id")
+    ]
