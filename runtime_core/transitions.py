@@ -19,6 +19,7 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 
 from runtime_core import clock, ports, sql, states
 from runtime_core.errors import Fenced, IllegalTransition
+from runtime_core.failpoints import failpoint
 from runtime_core.limits import limits
 from runtime_core.states import RunStatus
 from runtime_core.values import Audit, Claim, Json, Span, Usage
@@ -73,7 +74,9 @@ class StepCommit:
 def claim(worker: str, run_id: uuid.UUID | None = None) -> tuple[Claim, int] | None:
     """Take one pending run that is due (that one, if `run_id` is given) and its last_seq; None if there is none."""
     statement = sql.CLAIM_ONE if run_id else sql.CLAIM_ANY
+    failpoint("claim.before")
     row = _one(statement, {"run": run_id, "worker": worker, "lease_seconds": limits().lease_seconds})
+    failpoint("claim.after")
     if row is None:
         return None
     return Claim(run_id=row[0], epoch=row[1], worker=worker), row[2]
@@ -88,7 +91,9 @@ def append(claim: Claim, seen: Seen, events: Sequence[NewEvent], next_step: int 
         "next_step": next_step,
         "events": _events_json(events),
     }
+    failpoint("append.before")
     row = _written(sql.APPEND_EVENTS, params, claim, lambda r: r[1] == seen.last_seq + len(events))
+    failpoint("append.after")
     return Seen(seen.version, row[0], seen.cancel_requested, seen.pause_requested)
 
 
@@ -103,14 +108,17 @@ def commit_step(claim: Claim, seen: Seen, step: StepCommit) -> Seen:
     def is_mine(row: tuple[Any, ...]) -> bool:
         return bool(row[0] == seen.version + 1)
 
+    failpoint("commit.before")
     if step.audits:
         with transaction.atomic():
             row = _one(sql.COMMIT_STEP, params)
             if row is None:
                 raise Fenced()
             ports.audit().record(step.audits)
+            failpoint("commit.inside")
     else:
         row = _written(sql.COMMIT_STEP, params, claim, is_mine)
+    failpoint("commit.after")
     if step.spans:
         ports.spans().write(step.spans)
     return Seen(row[0], row[1], row[2] is not None, row[3] is not None)

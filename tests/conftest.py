@@ -93,6 +93,11 @@ def process_env(transactional_db: None) -> dict[str, str]:
     Start it as `[sys.executable, "-m", "celery", "-A", "config", …]` with this environment. It sees
     only what is committed, hence the transactional database.
     """
+    return environment()
+
+
+def environment() -> dict[str, str]:
+    """The environment of a process of ours; the test database must be there already."""
     database = settings.DATABASES["default"]
     return {
         **os.environ,
@@ -107,8 +112,8 @@ def process_env(transactional_db: None) -> dict[str, str]:
 
 def _url(database: dict[str, str]) -> str:
     if database["HOST"].startswith("/"):
-        host = database["HOST"].replace("/", "%2F")
-        return f"postgresql://{embedded_postgres.ROLE}@{host}:{database['PORT']}/{database['NAME']}"
+        query = f"host={database['HOST']}&port={database['PORT']}"
+        return f"postgresql://{embedded_postgres.ROLE}@/{database['NAME']}?{query}"
     user = (
         f"{database['USER']}:{database['PASSWORD']}" if database["PASSWORD"] else database["USER"]
     )

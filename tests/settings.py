@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 
@@ -20,3 +21,5 @@ TOOL_MODULES = [*TOOL_MODULES, "tests.runtime.tools"]  # noqa: F405
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", "testserver"]
 # Hashing is made slow on purpose; hundreds of test users need not wait for it.
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+# A test that waits for a lease to end sets a short one for the processes that it starts.
+INTERLOCK_LIMITS = json.loads(os.environ.get("INTERLOCK_TEST_LIMITS", "{}"))

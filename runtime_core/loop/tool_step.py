@@ -6,6 +6,7 @@ import uuid
 
 from runtime_core import clock, ports
 from runtime_core.checkpoints import snapshot
+from runtime_core.failpoints import failpoint
 from runtime_core.ids import new_id
 from runtime_core.loop.continuation import begin_events, follow
 from runtime_core.loop.control import Hold
@@ -88,7 +89,9 @@ def _perform(work: Work, hold: Hold, call: CallRecord, tool: Tool) -> Outcome:
     progress = ProgressWriter(work, step.index)
     span = _open_span(work, step, call)
     try:
+        failpoint("tool.before")
         outcome = runner.run(tool, call.args, _context(work, hold, call, tool, progress))
+        failpoint("tool.after")
     finally:
         progress.close()
     if hold.reason == "lost":

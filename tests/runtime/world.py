@@ -35,9 +35,10 @@ class World:
 
     def agent(self, turns: list[dict[str, Any]], *, name: str = "tester", **more: Any) -> str:
         """An agent that plays these turns; permissions default to allow for all tools of the tests."""
+        chunk_ms = more.pop("chunk_ms", 0)
         definition: dict[str, Any] = {
             "name": name,
-            "script": str(script(turns)),
+            "script": str(script(turns, chunk_ms=chunk_ms)),
             "instructions": "Do as the script says.",
             "tools": ["ledger_append", "note", "look", "wait_for_stop", "fail", "say", "charge",
                       "lose_connection", "ask_human"],
