@@ -91,9 +91,8 @@ def render_page(content: str, title: str, path: str) -> str:
         get_full_name=lambda: "Ana",
     )
     template = engines["django"].from_string(source)
-    request = RequestFactory().get(path)
-    request.user = user
-    return str(template.render({"user": user}, request))
+    # Without a request of its own no context processor runs, so no database is asked.
+    return str(template.render({"user": user, "request": RequestFactory().get(path)}))
 
 
 def answer(route: Route, html: str, path: str, answers: dict[str, Callable[[Route], None]]) -> None:
@@ -104,7 +103,9 @@ def answer(route: Route, html: str, path: str, answers: dict[str, Callable[[Rout
     elif wanted == path:
         headers = {"Content-Security-Policy": CSP, "Content-Type": "text/html; charset=utf-8"}
         route.fulfill(body=html, headers=headers)
-    elif found := finders.find(wanted.removeprefix(settings.STATIC_URL)):
+    elif wanted.startswith(settings.STATIC_URL) and (
+        found := finders.find(wanted.removeprefix(settings.STATIC_URL))
+    ):
         kind = mimetypes.guess_type(str(found))[0] or "text/plain"
         route.fulfill(body=Path(str(found)).read_bytes(), content_type=kind)
     else:
