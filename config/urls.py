@@ -5,23 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 
 from approvals.consumers import InboxPageSocket
 from config import health
 from config.api import api
 from runtime_core.consumers import RunSocket
+from traces.consumers import RunPageSocket
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("admin/", admin.site.urls),
     path("api/v1/", api.urls),
+    path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("logout/", LogoutView.as_view(), name="logout"),
     path("", include("approvals.urls")),
+    path("", include("traces.urls")),
 ]
 
 # Who connects to one of these is checked by the socket itself; where from, by config.origin.
 websocket_urlpatterns: list[Any] = [
     path("api/v1/ws/runs/<uuid:run_id>/", RunSocket.as_asgi()),
+    path("ws/runs/<uuid:run_id>/", RunPageSocket.as_asgi()),
     path("ws/inbox/", InboxPageSocket.as_asgi()),
 ]

@@ -81,8 +81,9 @@ def test_it_stores_what_json_and_postgresql_cannot_hold() -> None:
         "UPDATE audit_payload SET body = '{}'",
         "DELETE FROM audit_payload",
         "TRUNCATE audit_payload",
-        "INSERT INTO audit_entry SELECT gen_random_uuid(), 9, at, actor_id, actor_name, via, action,"
-        " object_type, object_id, project_id, run_id, payload_commit, hash, hash FROM audit_entry",
+        "INSERT INTO audit_entry SELECT gen_random_uuid(), 9, at, actor_id, actor_name, via,"
+        " action, object_type, object_id, project_id, run_id, payload_commit, hash, hash"
+        " FROM audit_entry",
     ],
 )
 def test_the_database_refuses_to_change_it(attack: str) -> None:

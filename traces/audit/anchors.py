@@ -15,6 +15,8 @@ from django.conf import settings
 from runtime_core import clock
 from traces.audit.chain import CHAIN, anchor_key, anchor_signature
 
+TAIL_BYTES = 4_096
+
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
@@ -56,6 +58,18 @@ def read_anchors() -> Iterator[Anchor]:
     with path.open(encoding="utf-8", errors="replace") as lines:
         for number, line in enumerate(lines, start=1):
             yield _read(number, line, keys)
+
+
+def newest_anchor() -> Anchor | None:
+    """The last anchor, read from the end of the file; None if there is none."""
+    path = anchor_file()
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        file.seek(max(path.stat().st_size - TAIL_BYTES, 0))
+        lines = file.read().splitlines()
+    keys = [anchor_key(k) for k in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)]
+    return _read(0, lines[-1].decode("utf-8", "replace"), keys) if lines else None
 
 
 def _read(number: int, line: str, keys: list[bytes]) -> Anchor:

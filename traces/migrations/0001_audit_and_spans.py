@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import django.db.models.deletion
-import runtime_core.ids
 from django.db import migrations, models
+
+import runtime_core.ids
 
 
 class Migration(migrations.Migration):

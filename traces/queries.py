@@ -1,0 +1,146 @@
+"""Reads for the pages of this side, each inside the projects that the caller can see."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Max, Min, Q, QuerySet, Sum
+
+from runtime_core import clock
+from runtime_core.access import ROLE_ALLOWS, Can
+from runtime_core.callers import Caller
+from runtime_core.models import Agent, Interrupt, Membership, Project, Run
+from runtime_core.queries import Page
+from runtime_core.states import ENDED, InterruptStatus, RunStatus
+from traces.models import AuditEntry, SpanRow
+
+SPANS_READ = 50_000
+LIVE = sorted(s.value for s in RunStatus if s not in ENDED)
+TODAY = dt.timedelta(hours=24)
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSummary:
+    """The spans of one run in numbers."""
+
+    spans: int = 0
+    errors: int = 0
+    still_open: int = 0
+    tokens: int = 0
+    started_at: dt.datetime | None = None
+    ended_at: dt.datetime | None = None
+
+
+def projects_where(caller: Caller, right: Can) -> QuerySet[Project]:
+    """The projects in which the caller has a right; decisions are never a superuser's by rank."""
+    visible = caller.projects()
+    if caller.user.is_superuser and right is not Can.DECIDE:
+        return visible
+    roles = [role for role, allows in ROLE_ALLOWS.items() if right in allows]
+    mine = Membership.objects.filter(user=caller.user, role__in=roles)
+    return visible.filter(id__in=mine.values("project_id"))
+
+
+def startable_agents(caller: Caller) -> QuerySet[Agent]:
+    """The agents that the caller may start runs of."""
+    projects = projects_where(caller, Can.OPERATE)
+    return (
+        Agent.objects.filter(project__in=projects, current__isnull=False)
+        .select_related("current", "project")
+        .order_by("project__slug", "name")
+    )
+
+
+def agent_names(caller: Caller) -> list[str]:
+    """The names to filter runs by."""
+    rows = Agent.objects.filter(project__in=caller.projects()).order_by("name")
+    return list(rows.values_list("name", flat=True).distinct()[:200])
+
+
+def needs(caller: Caller, limit: int) -> list[Interrupt]:
+    """What waits for a decision that the caller may make, the most urgent first."""
+    rows = Interrupt.objects.filter(
+        project__in=projects_where(caller, Can.DECIDE), status=InterruptStatus.OPEN
+    )
+    return list(rows.select_related("run", "tool_call", "run__agent")[:limit])
+
+
+def live_runs(caller: Caller, limit: int) -> list[Run]:
+    """Runs that have not ended, the newest first."""
+    return list(_runs(caller).filter(status__in=LIVE).order_by("-created_at")[:limit])
+
+
+def failed_runs(caller: Caller, limit: int) -> list[Run]:
+    """Runs that failed in the last 24 hours."""
+    bad = [RunStatus.FAILED, RunStatus.TIMED_OUT]
+    rows = _runs(caller).filter(status__in=bad, ended_at__gt=clock.now() - TODAY)
+    return list(rows.order_by("-ended_at")[:limit])
+
+
+def recent_runs(caller: Caller, limit: int) -> list[Run]:
+    """Runs that ended, the newest first."""
+    rows = _runs(caller).exclude(status__in=LIVE)
+    return list(rows.order_by("-created_at")[:limit])
+
+
+def trace_summaries(run_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, TraceSummary]:
+    """The numbers of each run's trace. Only model requests have tokens: nothing counts twice."""
+    rows = SpanRow.objects.filter(run_id__in=list(run_ids)).order_by().values("run_id")
+    llm = Q(kind="llm")
+    rows = rows.annotate(
+        spans=Count("id"),
+        errors=Count("id", filter=Q(status="error")),
+        still_open=Count("id", filter=Q(ended_at=None)),
+        tokens_in=Sum("input_tokens", filter=llm, default=0),
+        tokens_out=Sum("output_tokens", filter=llm, default=0),
+        first=Min("started_at"),
+        last=Max("ended_at"),
+    )
+    return {row["run_id"]: _summary(row) for row in rows}
+
+
+def spans_of(run_id: uuid.UUID) -> list[SpanRow]:
+    """The run's spans without what went in and out."""
+    return list(SpanRow.objects.filter(run_id=run_id).order_by("started_at", "id")[:SPANS_READ])
+
+
+def audit_entries(caller: Caller) -> QuerySet[AuditEntry]:
+    """Entries of the caller's projects, and their own; a superuser sees all."""
+    rows = AuditEntry.objects.select_related("payload")
+    if caller.user.is_superuser and caller.token_project is None:
+        return rows
+    projects = list(caller.projects().values_list("id", flat=True))
+    mine = Q(project_id__in=projects)
+    if caller.token_project is None:
+        mine |= Q(project_id=None, actor_id=caller.user.pk)
+    return rows.filter(mine)
+
+
+def audit_page(
+    rows: QuerySet[AuditEntry], cursor: uuid.UUID | None, limit: int
+) -> Page[AuditEntry]:
+    """The newest entries before the cursor, which is the last one's id."""
+    if cursor is not None:
+        rows = rows.filter(id__lt=cursor)
+    found = list(rows.order_by("-id")[: limit + 1])
+    more = len(found) > limit
+    return Page(found[:limit], str(found[limit - 1].id) if more else None)
+
+
+def _runs(caller: Caller) -> QuerySet[Run]:
+    return Run.objects.filter(project__in=caller.projects()).select_related("agent", "created_by")
+
+
+def _summary(row: dict[str, Any]) -> TraceSummary:
+    return TraceSummary(
+        spans=row["spans"],
+        errors=row["errors"],
+        still_open=row["still_open"],
+        tokens=row["tokens_in"] + row["tokens_out"],
+        started_at=row["first"],
+        ended_at=row["last"],
+    )

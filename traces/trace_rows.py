@@ -1,0 +1,151 @@
+"""The rows of a trace page: spans in tree order, the run's waits among them, with bars."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runtime_core import clock
+from runtime_core.models import Run
+from traces.models import SpanRow
+from traces.span_tree import Node
+from traces.spans.table import OF_A_WORKER
+from traces.timescale import Timescale
+from traces.waits import Wait
+
+_ICONS = {"run": "run", "step": "step", "llm": "model", "tool": "tool", "interrupt": "clock",
+          "decision": "user", "checkpoint": "lock", "sandbox": "admin"}  # fmt: skip
+_TONES = {"ok": "ok", "error": "bad", "cancelled": "neutral", "abandoned": "late", "open": "info"}
+_WAIT_TONES = {"queue": "neutral", "paused": "pause", "person": "wait"}
+_WAIT_ICONS = {"queue": "hourglass", "paused": "pause", "person": "clock"}
+_MARKS = {
+    "orphan": "unattached: its parent is not there",
+    "cycle": "unattached: it is its own ancestor",
+}
+
+
+@dataclass(slots=True)
+class TraceRow:
+    """One row. `span` is None for a wait that has no span; `note` says what is odd about it."""
+
+    name: str
+    kind: str
+    icon: str
+    tone: str
+    status: str
+    depth: int
+    started_at: dt.datetime
+    ended_at: dt.datetime | None
+    x: float
+    width: float
+    note: str = ""
+    span: SpanRow | None = None
+    interrupt_id: uuid.UUID | None = None
+    tokens: int = 0
+    cost_usd: float = 0.0
+    children: int = 0
+
+    @property
+    def is_open(self) -> bool:
+        """True while it goes on."""
+        return self.ended_at is None and self.status == "open"
+
+    @property
+    def is_error(self) -> bool:
+        """True if the errors filter keeps it."""
+        return self.status in ("error", "abandoned")
+
+    @property
+    def took(self) -> dt.timedelta | None:
+        """How long it took, or has taken so far; None where nobody knows."""
+        if self.ended_at is None and not self.is_open:
+            return None
+        return max((self.ended_at or clock.now()) - self.started_at, dt.timedelta())
+
+
+def rows_of(
+    run: Run, nodes: Sequence[Node], waits: Sequence[Wait], scale: Timescale
+) -> list[TraceRow]:
+    """Rows in tree order; waits stand below the root, by time."""
+    rows = [_of_span(run, node, scale) for node in nodes]
+    for wait in waits:
+        rows.insert(_place(rows, wait), _of_wait(wait, scale))
+    return rows
+
+
+def _place(rows: list[TraceRow], wait: Wait) -> int:
+    for index, row in enumerate(rows):
+        if index and row.depth <= 1 and row.started_at > wait.started_at:
+            return index
+    return len(rows)
+
+
+def _of_span(run: Run, node: Node, scale: Timescale) -> TraceRow:
+    span = node.span
+    assert isinstance(span, SpanRow)  # noqa: S101
+    status = _status(run, span)
+    x, width = scale.place(span.started_at, span.ended_at)
+    return TraceRow(
+        name=span.name,
+        kind=span.kind,
+        icon="cross" if status == "error" else _ICONS.get(span.kind, "ring"),
+        tone=_tone(span, status),
+        status=status,
+        depth=node.shown_depth,
+        started_at=span.started_at,
+        ended_at=span.ended_at,
+        x=x,
+        width=width,
+        note="; ".join(_notes(node, status)),
+        span=span,
+        interrupt_id=span.id if span.kind == "interrupt" else None,
+        tokens=node.tokens,
+        cost_usd=node.cost_microusd / 1e6,
+        children=node.children,
+    )
+
+
+def _status(run: Run, span: SpanRow) -> str:
+    """An open span whose worker is gone will never be closed: it counts as abandoned."""
+    if span.status != "open" or span.ended_at is not None:
+        return span.status
+    lost = span.kind in OF_A_WORKER and span.epoch < run.lease_epoch
+    return "abandoned" if run.state.ended or lost else "open"
+
+
+def _tone(span: SpanRow, status: str) -> str:
+    if span.kind == "interrupt" and status in ("open", "ok"):
+        return "wait"
+    if span.kind in ("llm", "run") and status == "ok":
+        return "info"
+    return _TONES.get(status, "neutral")
+
+
+def _notes(node: Node, status: str) -> list[str]:
+    notes = [_MARKS[node.mark]] if node.mark else []
+    if node.backwards:
+        notes.append("ends before it starts: clocks differ")
+    if status == "abandoned":
+        notes.append("abandoned: its worker was lost")
+    if node.depth > node.shown_depth:
+        notes.append(f"level {node.depth}")
+    return notes
+
+
+def _of_wait(wait: Wait, scale: Timescale) -> TraceRow:
+    x, width = scale.place(wait.started_at, wait.ended_at)
+    return TraceRow(
+        name=wait.name,
+        kind=wait.kind,
+        icon=_WAIT_ICONS[wait.kind],
+        tone=_WAIT_TONES[wait.kind],
+        status="open" if wait.ended_at is None else "ok",
+        depth=1,
+        started_at=wait.started_at,
+        ended_at=wait.ended_at,
+        x=x,
+        width=width,
+        interrupt_id=wait.interrupt_id,
+    )

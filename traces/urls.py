@@ -1,0 +1,22 @@
+"""Addresses of the dashboard, runs, traces, audit and agents."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from traces.views import agents, audit, home, run, runs, trace
+
+urlpatterns = [
+    path("", home.show, name="home"),
+    path("runs/", runs.index, name="runs"),
+    path("runs/new/", runs.new, name="run-new"),
+    path("runs/<uuid:run_id>/", run.show, name="run"),
+    path("runs/<uuid:run_id>/cancel/", run.cancel, name="run-cancel"),
+    path("runs/<uuid:run_id>/pause/", run.pause, name="run-pause"),
+    path("runs/<uuid:run_id>/resume/", run.resume, name="run-resume"),
+    path("runs/<uuid:run_id>/retry/", run.retry, name="run-retry"),
+    path("traces/", trace.index, name="traces"),
+    path("traces/<uuid:run_id>/", trace.show, name="trace"),
+    path("audit/", audit.index, name="audit"),
+    path("agents/", agents.index, name="agents"),
+]

@@ -1,0 +1,1 @@
+"""The pages: runs, traces, audit and agents. Views check rights and render."""
