@@ -48,16 +48,21 @@ _ATTRIBUTE_VALUE = re.compile(
     rf"""(?:(?:{_QUOTE})?type(?:{_QUOTE})?\s?[:=]\s?(?:{_QUOTE})?\w{{1,20}}(?:{_QUOTE})?,?\s{{0,24}})?"""
     rf"""(?P<k>{_QUOTE})?(?:value|Value|VALUE|content|secret_value|SecretString)(?:{_QUOTE})?\s{{0,4}}[:=]\s{{0,4}}(?P<opening>{_QUOTE})?"""
 )
+# Terraform: `variable "db_password" { … default = "…" }`.
+_DEFAULT = re.compile(r"""["']?\s{0,2}\{[^{}"]{0,200}?(?:"[^"{}]{0,120}"[^{}"]{0,100}?)?\b(?:default|value)\s{0,12}=\s{0,4}(?P<k>)(?P<opening>["'])""")
+_DEFAULT_OPEN = re.compile(r"""["']?\s{0,2}\{[^{}]{0,400}\Z""")
 _COLUMN = re.compile(r"""(?P<gap>[ ]{2,60}|\t{1,4}|[ ]{0,40}[|\u2502\u2503][ ]{1,40}(?:[\w-]{1,20}[ ]{0,40}[|\u2502\u2503][ ]{1,40})??)(?P<v>[^\s|\u2502\u2503"'`<>]{4,512})(?=\s|[|\u2502\u2503]|\Z)""")
 _SPACE_VALUE = re.compile(r"""[ \t]{1,4}(?P<opening>["'])?(?P<v>[^\s"'`<>]{3,512})""")
 _DIRECTIVE = frozenset(
-    "requirepass masterauth bindpw rootpw password passphrase pass secret psk masteruser".split()
+    "requirepass masterauth bindpw rootpw password passphrase pass psk".split()
 )
 _LINE_START = re.compile(
     r"""(?:^|[\n\r]|\\n|\\r|["'`])[ \t]{0,40}(?:[-+*>#$%][ \t]{0,3})?(?:(?:export|set|setx|env|ENV|ARG|declare|local|readonly|SET|\$env:|-e|--env|-D|-v)[ \t]{1,3}(?:-x[ ])?)?["'`]?\Z"""
 )
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token|ApiKey|Digest|Bot|bearer|basic|token)[ ]{1,2}")
-_SETTING_WORD = re.compile(r"(?:^|[\n;])[ \t]*(?:ENV|ARG|setx|setenv|SETX)[ \t]+\Z")
+_SETTING_WORD = re.compile(r"(?:^|[\n;])[ \t]*(?:ENV|ARG|setx|setenv|SETX)[ \t]+\Z|\b(?:config(?:ure)?|secrets?)[ ]+(?:--?\w+[ ]+)?(?:set|put|add)[ ]+(?:--?[\w=-]+[ ]+){0,3}[\w./:]{0,60}\Z|git[ ]config[ ](?:--\w+[ ])?\Z")
+_BRACED = re.compile(r"\{(?P<v>[^{}\s\"']{3,128})\}(?=;|\Z)")
+_CRUMBS = re.compile(r"""["'\\]{0,4}\]?[ ]{0,4}[:=][ ]{0,4}["'\\]{0,4}[\w.-]{1,64}=""")
 _UNITS_AFTER = re.compile(r"[ ](?:bytes?|tokens?|characters?|chars?|days?|hours?|min|ms|s)\b")
 
 
@@ -83,7 +88,7 @@ def find_assignment(text: str, start: int, end: int) -> Iterator[Span]:
     """Find the value given to the name from `start` to `end`, if the name is sensitive."""
     name = text[start:end]
     key = classify_key(name.split(".")[-1].split("[")[0]) or classify_key(name)
-    if key is None:
+    if key is None or (key.label == "cookie" and _CRUMBS.match(text, end)):
         return
     option = name.startswith("-")
     for find in (_by_operator, _by_block, _by_tag, _by_comma, _by_value_label, _by_column):
@@ -106,6 +111,9 @@ def _by_operator(text: str, start: int, end: int, key: Key) -> Span | None:
         return _quoted(text, found.end(), found["opening"], key)
     if found["wrapper"] or found["annotation"]:
         return None
+    braced = _BRACED.match(text, found.end())
+    if braced and text[start - 1 : start] == ";":
+        return Span(braced.start("v"), braced.end("v"), key.label)
     return _bare(text, start, found.end(), found["op"], key)
 
 
@@ -135,7 +143,7 @@ def is_open_value(text: str, start: int, end: int) -> bool:
         return False
     found = _OPERATOR.match(text, last)
     if found is None or not found["opening"]:
-        return False
+        return _DEFAULT_OPEN.match(text, last) is not None
     return "\n" not in text[found.end() :] and closing_quote(text, found.end(), found["opening"]) < 0
 
 
@@ -158,6 +166,9 @@ def closing_quote(text: str, first: int, quote: str) -> int:
         while begin > first and text[begin - 1] == "\\":
             begin -= 1
         count = at - begin
+        if quote == "'" and text[at + 1 : at + 2] == "'" and at > first:
+            at += 2  # a doubled quote stands for one inside the string
+            continue
         if count == slashes or (slashes == 0 and count % 2 == 0):
             end = begin if slashes else at
             return -1 if "\n" in text[first:end] and not slashes and end - first < 200 and quote != "`" else end
@@ -256,7 +267,7 @@ def _by_comma(text: str, start: int, end: int, key: Key) -> Span | None:
 
 def _by_value_label(text: str, start: int, end: int, key: Key) -> Span | None:
     del start
-    found = _ATTRIBUTE_VALUE.match(text, end)
+    found = _ATTRIBUTE_VALUE.match(text, end) or _DEFAULT.match(text, end)
     if found is None:
         return None
     if found["opening"]:

@@ -31,16 +31,20 @@ _RULES = (
     _rule("password", "pass:", r"pass:@V"),
     _rule("password", "htpasswd", r"htpasswd\s+-\w{0,6}b\w{0,6}\s+\S{1,120}\s+\S{1,80}\s+@V"),
     _rule("password", "smbclient,mount.cifs,rpcclient,net rpc,crackmapexec,nxc ,netexec,impacket,evil-winrm,wmic", r"[\w.]{3,12}\b[^\n]{0,160}?\s(?:-U\s+[\"']?[\w.\\/-]{1,80}%|-p\s{1,3})@V"),
+    _rule("token", "vault login,doctl auth init", r"(?:vault\s+login|doctl\s+auth\s+init)(?:\s+-(?!t|method)\S{1,60}){0,3}\s+(?:-t\s+|--access-token\s+|token=)?(?!-|\w+=)@V"),
+    _rule("password", "rclone", r"rclone\s[^\n|;]{0,160}?\spass(?:word)?\s@V"),
+    _rule("password", "impacket,secretsdump,psexec,wmiexec,smbexec,getuserspns,getnpusers", r"[\w.-]{5,24}\s[^\n]{0,80}?[\w.-]{1,40}/[\w.-]{1,40}:(?P<v>[^\s@'\"]{3,128})@"),
+    _rule("password", "user-secrets set", r"user-secrets\s+set\s+[\"']?[\w:.-]{0,60}(?:password|secret|key|token|pwd)[\w:.-]{0,20}[\"']?\s+@V"),
     _rule("password", "login", r"login\b[^\n|;]{0,200}?\s-p\s{0,3}@V"),
     _rule("password", "ldapsearch,ldapadd,ldapmodify,ldapwhoami,ldapdelete,ldappasswd", r"ldap\w{3,8}\b[^\n|;]{0,220}?\s-w\s{0,3}@V"),
     _rule("password", "sqlcmd,bcp ,osql,isql,tsql", r"(?:sqlcmd|bcp|osql|isql|tsql)\b[^\n|;]{0,220}?(?-i:\s-P)\s{0,3}@V"),
     _rule("password", "mongosh,mongo ,mongodump,mongorestore,mongoimport,mongoexport,clickhouse-client,cqlsh,influx ,psql", r"\w[\w-]{3,20}[^\n|;]{0,220}?\s(?:-p|--password)\s{1,3}@V"),
     _rule("password", "mosquitto_pub,mosquitto_sub", r"mosquitto_\w{3}\b[^\n|;]{0,220}?(?-i:\s-P)\s{1,3}@V"),
-    _rule("password", "7z ,7za ,7zz ", r"7z\w?\s[^\n|;]{0,160}?\s-p@V"),
-    _rule("password", "zip ,unzip ,unrar ,rar ,pdftotext,qpdf,pdftk", r"\w{3,9}\s[^\n|;]{0,160}?(?-i:\s-(?:P\s{1,3}|hp|p))@V"),
+    _rule("password", "7z ,7za ,7zz ", r"7z\w?(?=\s)[^\n|;]{0,160}?\s-p@V"),
+    _rule("password", "zip ,unzip ,unrar ,rar ,pdftotext,qpdf,pdftk", r"\w{3,9}(?=\s)[^\n|;]{0,160}?(?-i:\s-(?:P\s{1,3}|hp|p))@V"),
     _rule("password", "keytool,jarsigner", r"(?:keytool|jarsigner)\b[^\n]{0,240}?\s-(?:store|key|srcstore|deststore)pass\s{1,3}@V"),
     _rule("password", "rabbitmqctl", r"rabbitmqctl\s[^\n|;]{0,60}?(?:add_user|change_password|authenticate_user)\s+\S{1,80}\s+@V"),
-    _rule("password", "net user,net use", r"net\s+use?r?\s+\S{1,80}\s+(?:/user:\S{1,80}\s+)?(?!/|\\)@V"),
+    _rule("password", "net user,net use", r"net\s+(?:user\s+\S{1,80}\s+|use\s+(?:[A-Za-z*]:?\s+)?\\\\\S{1,120}\s+(?:/user:\S{1,80}\s+)?)(?![/\\])@V"),
     _rule("password", "/pass:,/p:,/password:,/rp:,/rp ", r"/(?:pass|p|password|rp)[:\s]{1,2}@V"),
     _rule("password", "echo ", r"echo\s+(?:-n\s+)?@V\s{0,3}\|\s{0,3}(?:sudo\s+-S|docker\s+login|su\b|passwd\b|cryptsetup|gpg\b|kinit|podman\s+login|helm\s+registry|gh\s+auth|openssl|vault|base64|xclip|pbcopy)"),
     _rule("password", "chpasswd", r"chpasswd\s{0,3}<<<\s{0,2}[\"']?[\w.-]{1,40}:(?P<v>[^\s\"']{3,128})"),
@@ -70,7 +74,7 @@ _RULES = (
           r"[^\W\d]{2,12}(?:[ -][^\W\d]{1,12}){0,2}\s{0,2}[:=\uff1a]?\s{0,2}(?:is|ist|es|est|は)?\s{0,2}[:\uff1a]?\s{0,2}(?P<v>\d{4,12})(?!\d|[.,:/-]\d)"),
     _rule("secret", "seed phrase,mnemonic,recovery phrase,seed words,secret phrase,seedphrase",
           r"[a-z]{4,10}(?:[ -][a-z]{5,6})?[^\na-z]{0,8}(?:(?:is|are|for the wallet|for my wallet)\s?:?\s?)?[\"'`:=\s]{0,6}(?P<v>(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})"),
-    _rule("otp_seed", "totp,2fa,mfa,authenticator,otp seed,otp secret,two-factor,base32 secret,one-time",
+    _rule("otp_seed", "totp,2fa,mfa,authenticator,key manually,manually,setup key,manual entry,qr code,otp seed,otp secret,two-factor,base32 secret,one-time",
           r"[\w-]{3,16}\b[^\n]{0,60}?(?-i:(?<![A-Za-z0-9])(?P<v>[A-Z2-7]{16,64}|[A-Z2-7]{4}(?: [A-Z2-7]{4}){3,15}|[a-z2-7]{4}(?: [a-z2-7]{4}){3,15})(?![A-Za-z0-9]))"),
 )
 COMMAND_WORDS: dict[str, list[int]] = {}
@@ -79,7 +83,7 @@ for _index, (_, _words, _) in enumerate(_RULES):
         COMMAND_WORDS.setdefault(_word, []).append(_index)
 
 # These say nothing of the value's shape, so the value itself must look like a password.
-_NEEDS_SHAPE = frozenset({"auth ", "pass ", "login ", "login", "echo ", "send ", "expect ", "sendline", "/p:", "/rp ", "http ", "https ", "zip ", "unzip ", "psql", "mongo "})
+_NEEDS_SHAPE = frozenset({"auth ", "pass ", "login ", "login", "echo ", "send ", "expect ", "sendline", "/p:", "/rp ", "psql", "mongo "})
 
 
 def find_command(text: str, start: int, word: str) -> Iterator[Span]:
@@ -117,7 +121,27 @@ def _is_value(value: str, word: str, label: str) -> bool:
     return True
 
 
+CALL_WORDS = (
+    "auth=(", "auth: [", "login(", "connect(", "getconnection(", "basicauth(", "basic_auth(", "authenticate(", "credentials(",
+    "networkcredential(", "credential(", "authentication(", "createuser(", "create_user(", "set_password(", "setpassword(", "auth(",
+)  # fmt: skip
+_CALL = re.compile(r"[^\n()]{2,24}[(\[](?P<args>[^\n()]{4,240})")
+_ARGUMENT = re.compile(r"""(?P<q>["'`])(?P<v>[^"'`\n]{4,128})(?P=q)""")
+
+
+def find_call(text: str, start: int) -> Iterator[Span]:
+    """Find passwords among the arguments of a call that logs in or connects."""
+    found = _CALL.match(text, start)
+    if found is None:
+        return
+    for argument in _ARGUMENT.finditer(text, *found.span("args")):
+        value = argument["v"]
+        if is_password_like(value) and "@" not in value[1:-1] and not re.fullmatch(r"[\w.-]+:\d{2,5}|\d[\d.:]+", value):
+            yield Span(argument.start("v"), argument.end("v"), "password")
+
+
 _PGPASS = re.compile(r"(?:^|(?<=\n)|(?<=\\n)|(?<=[\"'`]))[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w*-]{1,64}:[\w*-]{1,64}:(?P<v>[^\s:\"'`]{4,128})(?=\s|\\n|[\"'`]|$)", re.MULTILINE)
+_NET_NTLM = re.compile(r"[\w.$-]{1,64}::[\w.-]{0,64}:(?P<v>[0-9a-fA-F]{16}:[0-9a-fA-F]{32}:[0-9a-fA-F]{16,4096})")
 _SHADOW = re.compile(r"(?:^|(?<=\n)|(?<=\\n))[\w.-]{1,40}:\d{1,6}:(?P<v>[0-9a-fA-F]{32}:[0-9a-fA-F]{32}):::", re.MULTILINE)
 _CHAP = re.compile(r"^\S{1,60}[ \t]+(?:\*|\S{1,60})[ \t]+\"(?P<v>[^\"\n]{4,64})\"[ \t]+(?:\*|[\d.]+)", re.MULTILINE)
 
@@ -130,6 +154,9 @@ def find_lines(text: str) -> Iterator[Span]:
                 yield Span(found.start("v"), found.end("v"), "password")
         if ":::" in text:
             for found in _SHADOW.finditer(text):
+                yield Span(found.start("v"), found.end("v"), "password_hash")
+        if "::" in text:
+            for found in _NET_NTLM.finditer(text):
                 yield Span(found.start("v"), found.end("v"), "password_hash")
     if ' "' in text or '\t"' in text:
         for found in _CHAP.finditer(text):

@@ -206,7 +206,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("wallet", "xprv yprv zprv", r"[xyz]prv[A-HJ-NP-Za-km-z1-9]{100,112}"),
     ("meraki", "eaaaa", r"EAAAA[\w-]{40,80}"),
     # password hashes: good for trying passwords against
-    ("password_hash", "$2a$ $2b$ $2y$ $2x$", r"\$2[abxy]\$\d\d\$[./A-Za-z0-9]{53}"),
+    ("password_hash", "$2a$ $2b$ $2y$ $2x$", r"\$2[abxy]\$\d\d\$[./A-Za-z0-9]{50,60}"),
     (
         "password_hash",
         "$argon2",
@@ -365,6 +365,8 @@ def find_generic(text: str, start: int) -> Iterator[Span]:
     if found is None:
         return
     token = found.group()
+    if token.lower().startswith(("pk_", "pk-", "pub", "anon")):
+        return
     tail = re.split(r"[_-]", token)[-1] if "_" in token or "-" in token else token
     if (
         len(tail) >= 16

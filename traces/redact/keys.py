@@ -148,7 +148,7 @@ _PUBLIC_TOKENS = frozenset(
     "page next previous prev continuation continue sync cancel eos bos pad unk sep cls mask start "
     "stop special first last per max min fencing lease claim cancellation input output total "
     "completion prompt cached reasoning end begin draft sub word lex lexer parse parser current "
-    "paging cursor resume skip watermark marker invalidation each any every".split()
+    "public publishable anon paging cursor resume skip watermark marker invalidation each any every".split()
 )
 _PUBLIC_KEYS = frozenset(
     "public primary foreign sort cache partition idempotency routing object row column composite "

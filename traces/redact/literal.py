@@ -8,20 +8,22 @@ from traces.redact.keys import Key, classify_key
 
 _PLACEHOLDER = re.compile(
     r"""(?ix) ^(?:
-      \$[\w{(].* | %\(?[A-Za-z_]\w*\)?[%s]?$ | %[sdvq]$ | \#?\{.* | \{\{.* | <[^<>]{1,80}>?$ | <<.*
+      \$[\w{(].* | %\(?[A-Za-z_]\w*\)?[%s]?$ | %\w+\(.*\)%$ | @@\w+@@$ | %[sdvq]$ | \#?\{.* | \{\{.* | <[^<>]{1,80}>?$ | <<.*
       | [*•·x█▪●\u2022.…_?-]{3,} [\w]{0,4}$ | \[ (?: redacted | withheld | masked | hidden | filtered | removed | \.\.\. ) .*
       | \[?\(?(?: redacted | masked | hidden | filtered | removed | sensitive | secret ) [\])]?$
       | \((?: sensitive | known\ after | not\ set | none | empty | hidden | redacted | unset ) .*
       | (?: https? | file ):// [^\s@]* $
       | (?: env | vault | secret | secrets | ssm | op | ref | file | sops | awssm | gcpsm | keyring | azurekeyvault ) : .*
       | (?: ref\+ | arn:aws | projects/ | secretsmanager | kms: | @microsoft | !vault | !secret | !ref | !sub | !env | \#\{ | ENC\[ ) .*
-      | (?: var | local | data | module | secrets | process\.env | os\.environ | env | vars | inputs | github | steps | self | this | config | settings | params ) [.\[] [\w.\[\]'"-]* $
-      | your[-_\ ].* | .*[-_]here$ | example.* | .*EXAMPLE(?:KEY)?$ | placeholder.* | change[-_ ]?(?:me|it|this).* | (?:insert|enter|replace|put|add)[-_ ].*
+      | (?: var | local | data | module | secrets | process\.env | os\.environ | env | vars | inputs | github | steps | self | this | config | settings | params | options | opts | args | req | request | body ) [.\[] [\w.\[\]'":-]* [,;]? $
+      | your[-_\ ].* | .*[-_]here$ | example.* | .*EXAMPLE(?:KEY)?$ | placeholder.* | change[-_ ]?(?:me|it|this)[!.]?$ | (?:insert|enter|replace|put|add)[-_ ].*
       | todo.* | fixme.* | dummy.* | sample.* | foo | bar | baz | n/?a | nil | null | none | undefined | nan
       | data:[a-z]+/[a-z]+.*
     )""",
     re.DOTALL,
 )
+# A prefix that is real and a rest that is masked: `sk-xxxxxxxx`, `ghp_****`, `sk-...4f2a`.
+_MASKED = re.compile(r"^[\w-]{0,16}?(?:[xX]{5,}|\*{3,}|\.{3}|\u2026|\u2022{3,}|<[^>]{1,40}>)[\w-]{0,6}$")
 _STOP_WORDS = frozenset(
     "true false yes no on off none null nil undefined str string strings int integer bool boolean bytes "
     "byte number text any object array list dict map char varchar float type optional required nullable "
@@ -92,7 +94,7 @@ def is_placeholder(value: str) -> bool:
         return True
     if stripped.lower() in _STOP_WORDS:
         return True
-    if len(set(stripped)) < 3 and not stripped.isdigit():
+    if _MASKED.search(stripped) or len(set(stripped)) < 3 and not stripped.isdigit():
         return True
     words = _WORDS.findall(stripped)
     return len(stripped) <= 60 and bool(words) and all(word.lower() in _STAND_IN for word in words)
@@ -205,6 +207,16 @@ def _is_config_word(value: str) -> bool:
     )
 
 
+_NOUNS = frozenset(
+    "password passwd pwd secret token key user username auth value field string input hash form type name "
+    "credential credentials cookie header config settings self this".split()
+)
+
+
+def _has_noun(value: str) -> bool:
+    return any(word.lower() in _NOUNS for word in _WORDS.findall(value))
+
+
 def _has_key_word(value: str) -> bool:
     return any(
         word.lower() in _STAND_IN or word.lower() in _STOP_WORDS for word in _WORDS.findall(value)
@@ -251,10 +263,18 @@ def is_password_like(value: str) -> bool:
         or _HYPHENED.fullmatch(value)
     ):
         return False
-    parts = re.split(r"[-/_.]", value)
+    parts = re.split(r"[-/.]", value)
+    if any(_case_switches(part) >= 4 for part in parts):
+        return True
+    if "/" in value and all(not p or p.isalpha() or p.isdigit() for p in parts):
+        return False
     if len(parts) > 1 and all(not p or p.isalpha() or _TECH_WORD.fullmatch(p) for p in parts):
         return False
     letters = any(c.isalpha() for c in value)
     if letters and any(c.isdigit() for c in value):
         return True
     return letters and any(c in "!@#$%^&*+~" for c in value[:-1])
+
+
+def _case_switches(word: str) -> int:
+    return sum(a.isupper() != b.isupper() for a, b in zip(word, word[1:], strict=False) if a.isalpha() and b.isalpha())

@@ -110,7 +110,7 @@ def classify_number(text: str, start: int, number: str, *, alone: bool = True) -
 
 
 def _is_card(number: str, digits: str, plain: str) -> bool:
-    if not 13 <= len(digits) <= 19 or plain != digits or len(set(digits)) <= 2:
+    if not 13 <= len(digits) <= 19 or plain != digits or len(set(digits)) < 2:
         return False
     if not (number.isdigit() or _CARD_GROUPS.fullmatch(number)):
         return False

@@ -12,13 +12,13 @@ from traces.redact.marker import Span
 REACH = 112
 
 _PASSWORD_WORDS = (
-    "password", "passphrase", "passcode", "passwd", "pwd", "passwort", "kennwort", "zugangsdaten", "losungswort",
+    "password", "passphrase", "passcode", "passwd", "pwd", "pw", "ntlm hash", "nt hash", "password hash", "hashed password", "passwort", "kennwort", "zugangsdaten", "losungswort",
     "mot de passe", "mdp", "identifiants", "phrase secrète", "contraseña", "contrasena", "clave", "senha",
     "palavra-passe", "palavra passe", "parola d'ordine", "parola", "wachtwoord", "lösenord", "lösenordet", "passord",
     "adgangskode", "kodeord", "salasana", "heslo", "heslem", "hasło", "hasłem", "hasła", "jelszó", "jelszava", "şifre", "sifre",
     "пароль", "пароля", "паролем", "парол", "κωδικός", "密码", "密碼", "口令", "パスワード", "暗証", "비밀번호", "암호", "كلمة المرور",
-    "كلمة السر", "الرقم السري", "سيسمה", "סיסמה", "רمز عبور", "رمز عبور", "पासवर्ड", "mật khẩu", "kata sandi", "รหัสผ่าน", "parole",
-    "lozinka", "salasõna", "slaptažodis", "geslo", "creds", "credentials", "login details", "logins",
+    "كلمة السر", "الرقم السري", "סיסמה", "רمز عبور", "رمز عبور", "पासवर्ड", "mật khẩu", "kata sandi", "รหัสผ่าน", "parole",
+    "lozinka", "log in as", "login as", "sign in as", "log in with", "login with", "salasõna", "slaptažodis", "geslo", "creds", "credentials", "login details", "logins",
 )  # fmt: skip
 _KEY_WORDS = (
     "api key", "api-key", "apikey", "api-schlüssel", "api schlüssel", "schlüssel", "clé api", "clé d'api", "clé", "jeton", "clave api", "clave de api",
@@ -34,41 +34,46 @@ PROSE_WORDS: dict[str, bool] = {
 }
 
 _OPENING = "\"'`\u201c\u2018\u300c\u300e\u00ab\u201e*<("
-_COPULA = (
-    r"is|was|are|be|equals|to|as|lautet|ist|war|sind|heißt|est|était|sont|es|era|son|é|foi|è|era|jest|to|brzmi|to jest|"
-    r"är|er|on|je|van|oldu|adalah|là|este|yra|—|–|-|->|=>|→|=|:|\uff1a|是|为|為|は|が|는|은|이|가|है|هي|هو|é:|set to|"
-    r"changed to|reset to|\u0451\u0441\u0442\u044c|будет|это|то"
+_COPULA_WORDS = (
+    "is|was|are|be|equals|to|as|lautet|ist|war|sind|heißt|est|était|sont|es|era|son|é|foi|è|sono|jest|brzmi|"
+    "är|er|on|je|van|oldu|adalah|là|este|yra|है|هي|هو|будет|это|будут|είναι|היא|הוא|คือ|set to|changed to|reset to"
 )
-_DIRECT = re.compile(rf"""(?:[ \t]{{0,3}}[:=\uff1a\u2014\u2013-]?[ \t]{{0,3}}|[ ]?(?:is|{_COPULA})[ ]?:?[ ]{{0,2}})(?P<open>[{_OPENING}]{{1,3}})?(?P<v>[!-~]{{4,200}})""")
-_LINKED = re.compile(
-    rf"""(?P<gap>[^\n.;?!\u3002{{}}]{{0,72}}?)(?:(?<=[^\w])|(?<=[^\x00-\x7f]))(?:{_COPULA})(?:[ ]?(?:now|jetzt|ahora|maintenant|set to|just|simply|:|\uff1a))?[ \t]{{0,3}}(?P<open>[{_OPENING}]{{1,3}})?(?P<v>[!-~]{{4,200}})"""
+_COPULA_SIGNS = "\u2014|\u2013|->|=>|\u2192|=|:|\uff1a|\uff1d|是|为|為|は|が|는|은|이|가|- "
+# The value stands right behind the word: `password hunter2x`, or, after a Chinese word, without a blank.
+_DIRECT = re.compile(rf"""[ \t]{{1,3}}(?P<open>[{_OPENING}]{{1,3}})?(?P<v>[!-~]{{4,200}})""")
+_ADJACENT = re.compile(rf"""(?P<open>[{_OPENING}]{{1,3}})?(?P<v>[!-~]{{4,200}})""")
+# Or behind a verb or sign that links the two, somewhere in the same sentence.
+_SENTENCE = re.compile(r"[^\n.;?!\u3002{}]{0,96}")
+_LINK = re.compile(
+    rf"""(?:(?<!\w)(?:{_COPULA_WORDS})(?!\w)|{_COPULA_SIGNS})"""
+    rf"""(?:[ ]?(?:now|jetzt|ahora|maintenant|set to|just|simply|also|still|currently|:|\uff1a))?"""
+    rf"""(?:[ \t\u00a0]{{0,3}}|[ \t]{{0,3}}(?:\r?\n[ \t]{{0,8}}){{1,3}}(?=[!-~]{{6,200}}[ \t]{{0,3}}(?:\r?\n|\Z)))(?P<open>[{_OPENING}]{{1,3}}[ \u00a0]?)?(?P<v>[!-~]{{4,200}})"""
 )
+_MAX_LINKS = 5
+_CLOSING = re.compile("[\"'`*)>\u201d\u300d\u300f\u00bb\u201c]")
 _ENDING = ".,;:)]}>\"'`*"
 _BACKWARD = re.compile(
     r"""(?:^|(?<=[\s"'`(\u201c]))(?P<v>[!-~]{6,64}?)["'`\u201d),]{0,2}\s{1,2}(?:as|is|was|for|als|como|comme|ist|es|est|è|é|to|jako|som|wordt|is now)\s{1,2}(?:(?:the|my|your|our|its|his|her|their|a|das|mein|dein|ihr|unser|la|le|mi|su|il|meu|minha|o|het|mijn|new|root|admin|database|db|login|user|wifi|api|master|temporary|initial|current)\s{1,2}){0,4}\Z""",
     re.IGNORECASE,
 )
-_USER_PASSWORD = re.compile(r"""[ \t]{0,3}[:\uff1a=]?[ \t]{0,3}["'`]?(?P<u>[\w.@+-]{2,64})\s{0,2}[/:|]\s{0,2}(?P<v>[!-~]{6,64})""")
+_USER_PASSWORD = re.compile(rf"""[ \t]{{0,3}}(?:(?:{_COPULA_WORDS})[ ])?[:\uff1a=]?[ \t]{{0,3}}["'`]?(?P<u>[\w.@+-]{{2,64}})\s{{0,2}}[/:|,]\s{{0,2}}["'`]?(?P<v>[!-~]{{6,64}})""")
 _CODE_LINES = re.compile(r"[^\n]{0,60}:?[ \t]*(?P<v>(?:(?:\r?\n)?[ \t,*-]{0,4}(?:\d{1,2}[.)][ ])?[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8}){0,4}(?=[\s,]|\Z)){2,20})")
 
 
 def find_prose(text: str, start: int, end: int, word: str) -> Iterator[Span]:
     """Find the value that a sentence gives to the secret named by `word` at `start`."""
+    end = _word_end(text, end, word)
     if not _is_word(text, start, end, word):
         return
     is_password = PROSE_WORDS[word]
     label = "password" if is_password else "secret"
     if not is_password and "codes" in word:
         yield from _codes(text, end)
-    for pattern in (_DIRECT, _LINKED):
-        found = pattern.match(text, end)
-        span = _value_span(text, found, label) if found else None
-        if span is not None and found is not None:
-            value = text[span.start : span.end]
-            linked = pattern is _LINKED or _has_copula(text, end, found)
-            if _is_value(value, quoted=bool(found["open"]), linked=linked, is_password=is_password):
-                yield span
-                return
+    for found, linked in _candidates(text, end, word):
+        span = _value_span(text, found, label)
+        if span is not None and _is_value(text[span.start : span.end], quoted=bool(found["open"]), linked=linked, is_password=is_password):
+            yield span
+            return
     if is_password:
         found = _USER_PASSWORD.match(text, end)
         if found and "//" not in found.group() and is_password_like(found["v"].rstrip(_ENDING)):
@@ -76,25 +81,53 @@ def find_prose(text: str, start: int, end: int, word: str) -> Iterator[Span]:
         yield from _backward(text, start, label)
 
 
+def _word_end(text: str, end: int, word: str) -> int:
+    """Other languages put endings on the word: take up to six letters more."""
+    if word in _ENGLISH or ord(word[-1]) > 0x2000:
+        return end + 1 if text[end : end + 1] == "s" and word in _ENGLISH else end
+    found = _SUFFIX.match(text, end)
+    return found.end() if found else end
+
+
+_SUFFIX = re.compile(r"[^\W\d_]{1,6}(?![\w])")
+_ENGLISH = frozenset(
+    "password passphrase passcode passwd pwd pw creds credentials token secret bearer mdp api-key apikey logins".split()
+) | {word for word in PROSE_WORDS if " " in word}
+
+
 def _is_word(text: str, start: int, end: int, word: str) -> bool:
-    if not word[0].isascii() or not word[-1].isascii() and ord(word[-1]) > 0x2000:
+    if ord(word[0]) > 0x2000:
         return True
     before, after = text[start - 1 : start], text[end : end + 1]
-    if before.isalnum() or before == "_" or before in ("-", "/", ".", "$", "<", "{") or after in ("_", "(", "/"):
+    if before == "-" and text[start - 2 : start - 1].isalpha() and after in (" ", ":"):
+        return True
+    if before.isalnum() and before.isascii() or before and before in "_-/.$<{":
         return False
-    return not after.isalpha() or not after.isascii() or text[end : end + 2] in ("s ", "s:", "e ", "a ", "n ", "m ", "u ", "t ", "i ")
+    return not (after.isalnum() and after.isascii()) and (not after or after not in "_(/")
 
 
-def _has_copula(text: str, end: int, found: re.Match[str]) -> bool:
-    between = text[end : found.start("v")]
-    return any(not c.isspace() and c not in _OPENING for c in between)
+def _candidates(text: str, end: int, word: str) -> Iterator[tuple[re.Match[str], bool]]:
+    direct = (_DIRECT if word.isascii() or ord(word[-1]) < 0x2000 else _ADJACENT).match(text, end)
+    if direct:
+        yield direct, False
+    sentence = _SENTENCE.match(text, end)
+    stop = sentence.end() if sentence else end
+    at = end
+    for _ in range(_MAX_LINKS):
+        link = _LINK.search(text, at, min(len(text), stop + 220))
+        if link is None or link.start() > stop:
+            return
+        yield link, True
+        at = link.start() + 1
 
 
 def _value_span(text: str, found: re.Match[str], label: str) -> Span | None:
     first, value = found.start("v"), found["v"]
     if found["open"]:
-        closing = re.search(r"[\"'`*)>]", value)
-        value = value[: closing.start()] if closing else value
+        closing = _CLOSING.search(text, first, first + 120)
+        value = text[first : closing.start()].rstrip() if closing else value
+        if "\n" in value or (" " in value and (is_sentence(value) or len(value) < 12)):
+            value = value.split()[0]
     while value and value[-1] in _ENDING:
         value = value[:-1]
     if len(value) < 4:
@@ -103,10 +136,12 @@ def _value_span(text: str, found: re.Match[str], label: str) -> Span | None:
 
 
 def _is_value(value: str, *, quoted: bool, linked: bool, is_password: bool) -> bool:
-    if is_placeholder(value) or is_sentence(value) or value.startswith(("$", "--", "(", "{", "=", "/", "[")):
+    if is_placeholder(value) or is_sentence(value) or value.startswith(("$", "--", "(", "{", "=", "/", "[", "@", "&")) or ("&" in value and "=" in value):
         return False
     if not is_password:
         return len(value) >= 12 and is_password_like(value) and _many_digits(value) or (linked and quoted and is_shaped(value, 8))
+    if " " in value:
+        return quoted
     if not is_password_like(value):
         return quoted and linked and value.isalpha() and len(value) >= 6 and not value.islower() and not value.istitle() and not value.isupper()
     if linked or quoted:

@@ -10,7 +10,15 @@ from ahocorasick_rs import AhoCorasick, MatchKind
 from traces.redact import assignments, commands, prose
 from traces.redact.assignments import find_assignment, is_open_value, name_around
 from traces.redact.blocks import find_private_keys, find_secret_data
-from traces.redact.commands import COMMAND_WORDS, PRINT_WORDS, find_command, find_lines, find_printed
+from traces.redact.commands import (
+    CALL_WORDS,
+    COMMAND_WORDS,
+    PRINT_WORDS,
+    find_call,
+    find_command,
+    find_lines,
+    find_printed,
+)
 from traces.redact.decode import find_decoded
 from traces.redact.families import (
     FAMILIES,
@@ -77,6 +85,8 @@ def _build_table() -> dict[str, _Row]:
         row(word).add(_prose_rule(word), prose.REACH)
     for word in COMMAND_WORDS:
         row(word).add(_command_rule(word), commands.REACH)
+    for word in CALL_WORDS:
+        row(word).add(lambda text, start, end: find_call(text, start), commands.REACH)
     for word in PRINT_WORDS:
         row(word).add(lambda text, start, end: find_printed(text, start), commands.REACH, several_lines=True)
     for word in _NAME_WORDS:

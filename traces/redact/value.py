@@ -252,7 +252,7 @@ class _Hints:
         self._above = above
         self._named = _named_key(fields)
         self._is_secret_object = fields.get("kind") == "Secret"
-        self._is_vault_reply = "lease_duration" in fields or "lease_id" in fields
+        self._is_vault_reply = "lease_duration" in fields or "lease_id" in fields or _is_versioned(fields)
         self._is_jwk = "kty" in fields
         self._is_schema = bool(_SCHEMA_FIELDS & fields.keys())
 
@@ -282,6 +282,12 @@ class _Hints:
         if isinstance(item, Mapping) and (_SCHEMA_FIELDS & {json_key(k) for k in item}):
             return None
         return key
+
+
+def _is_versioned(fields: Mapping[str, Any]) -> bool:
+    """The inner part of a reply of a versioned key/value store."""
+    metadata = fields.get("metadata")
+    return isinstance(metadata, Mapping) and isinstance(fields.get("data"), Mapping) and "version" in metadata
 
 
 def _named_key(fields: Mapping[str, Any]) -> Key | None:
