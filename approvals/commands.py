@@ -8,12 +8,12 @@ import hashlib
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, NoReturn
+from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from approvals.models import Decision, Viewing
-from approvals.policy import HIDDEN, Ruling
+from approvals.policy import HIDDEN
 from approvals.rulings import ruling_on
 from runtime_core import decisions, ports
 from runtime_core.errors import InvalidPayload, NotAllowed, NotFound
@@ -23,6 +23,8 @@ from runtime_core.states import ALLOWED_ACTIONS, InterruptKind, InterruptStatus
 from runtime_core.values import Actor, Audit, Json
 
 REASON_MAX = 4_000
+# Below the statement timeout, far above what fifty at once take.
+LOCK_TIMEOUT = "8s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +56,15 @@ def decide(
     """Settle an interrupt once, and set its run going if nothing else is open.
 
     The same person's identical repeat returns the settled interrupt again. Raises NotFound,
-    NotAllowed (both kept in
-    the audit), StaleVersion, AlreadyDecided, Withdrawn, Expired, InvalidPayload; then nothing was
-    changed.
+    NotAllowed (both kept in the audit), StaleVersion, AlreadyDecided, Withdrawn, Expired,
+    InvalidPayload; then nothing was changed.
     """
-    with transaction.atomic():
-        locked = decisions.lock(interrupt_id)
-        locked.interrupt.run = locked.run
-        ruling = ruling_on(locked.interrupt, actor.user_id, token_project)
-        if ruling.may and _is_repeat(actor, locked.interrupt, opinion):
-            return locked.interrupt
-        if ruling.may:
-            transaction.on_commit(lambda: decisions.wake(locked.run))
-            return _settle(actor, locked, opinion)
-    _refuse(actor, locked.interrupt, ruling, opinion)
+    interrupt = _find(interrupt_id)
+    try:
+        return _decide(actor, interrupt, opinion, token_project)
+    except (NotAllowed, NotFound) as refusal:
+        _keep_denial(actor, interrupt, opinion, refusal)
+        raise
 
 
 def admit(
@@ -81,12 +78,12 @@ def admit(
 
     Only to answer early: `decide` asks again under the lock.
     """
-    interrupt = Interrupt.objects.select_related("run").filter(id=interrupt_id).first()
-    if interrupt is None:
-        raise NotFound(HIDDEN.reason)
-    ruling = ruling_on(interrupt, actor.user_id, token_project)
-    if not ruling.may:
-        _refuse(actor, interrupt, ruling, opinion)
+    interrupt = _find(interrupt_id)
+    try:
+        _require_right(actor, interrupt, token_project)
+    except (NotAllowed, NotFound) as refusal:
+        _keep_denial(actor, interrupt, opinion, refusal)
+        raise
 
 
 def record_viewing(actor: Actor, interrupt: Interrupt) -> None:
@@ -100,9 +97,54 @@ def record_viewing(actor: Actor, interrupt: Interrupt) -> None:
             ports.audit().record([_entry("interrupt.viewed", actor, interrupt, data)])
 
 
-def _is_repeat(actor: Actor, interrupt: Interrupt, opinion: Opinion) -> bool:
+def _find(interrupt_id: uuid.UUID) -> Interrupt:
+    found = Interrupt.objects.select_related("run", "tool_call").filter(id=interrupt_id).first()
+    if found is None:
+        raise NotFound(HIDDEN.reason)
+    return found
+
+
+def _decide(
+    actor: Actor, interrupt: Interrupt, opinion: Opinion, token_project: uuid.UUID | None
+) -> Interrupt:
     if interrupt.status == InterruptStatus.OPEN:
-        return False
+        with transaction.atomic():
+            _wait_in_line()
+            locked = decisions.lock(interrupt.id)
+            interrupt = locked.interrupt
+            interrupt.run = locked.run
+            if interrupt.status == InterruptStatus.OPEN:
+                _require_right(actor, interrupt, token_project)
+                transaction.on_commit(lambda: decisions.wake(locked.run))
+                return _settle(actor, locked, opinion)
+    # Settled is for good: who came too late is answered without keeping others from the lock.
+    return _answer_late(actor, interrupt, opinion, token_project)
+
+
+def _wait_in_line() -> None:
+    """Many may want to decide at once; the last of them gets a conflict, not a lock's timeout."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
+
+
+def _require_right(actor: Actor, interrupt: Interrupt, token_project: uuid.UUID | None) -> None:
+    ruling = ruling_on(interrupt, actor.user_id, token_project)
+    if not ruling.may:
+        raise NotAllowed(ruling.reason) if ruling.visible else NotFound(ruling.reason)
+
+
+def _answer_late(
+    actor: Actor, interrupt: Interrupt, opinion: Opinion, token_project: uuid.UUID | None
+) -> Interrupt:
+    """The settled interrupt for a repeat by who settled it; a refusal or conflict for the rest."""
+    _require_right(actor, interrupt, token_project)
+    if not _is_repeat(actor, interrupt, opinion):
+        current = decisions.Locked(interrupt.run, interrupt, interrupt.tool_call)
+        decisions.check_current(current, opinion.version, opinion.digest)
+    return interrupt
+
+
+def _is_repeat(actor: Actor, interrupt: Interrupt, opinion: Opinion) -> bool:
     return Decision.objects.filter(
         interrupt=interrupt, actor_id=actor.user_id, payload_digest=opinion.payload_digest
     ).exists()
@@ -164,12 +206,13 @@ def _check_shape(interrupt: Interrupt, opinion: Opinion) -> None:
         raise InvalidPayload(f"reason: at most {REASON_MAX} characters.", field="reason")
 
 
-def _refuse(actor: Actor, interrupt: Interrupt, ruling: Ruling, opinion: Opinion) -> NoReturn:
-    """Keep the attempt, which the transaction before did not change, then say no."""
+def _keep_denial(
+    actor: Actor, interrupt: Interrupt, opinion: Opinion, refusal: NotAllowed | NotFound
+) -> None:
+    """Keep the attempt, of which nothing else is left, in a transaction of its own."""
+    data = {"decision": opinion.action, "version": opinion.version, "reason": refusal.message}
     with transaction.atomic():
-        data = {"decision": opinion.action, "version": opinion.version, "reason": ruling.reason}
         ports.audit().record([_entry("decision.denied", actor, interrupt, data)])
-    raise NotAllowed(ruling.reason) if ruling.visible else NotFound(ruling.reason)
 
 
 def _entry(action: str, actor: Actor, interrupt: Interrupt, data: dict[str, Any]) -> Audit:
