@@ -19,6 +19,7 @@ class RunPage {
     this.lastTime = null;
     this.head = this.last;
     this.replayed = 0;
+    this.busy = false;
     this.fragments = new Map();
     this.events = new EventList(root);
     this.answer = answerOf(root);
@@ -65,6 +66,7 @@ class RunPage {
     const event = frame.event ?? {};
     this.lastTime = event.ts ?? this.lastTime;
     if (event.type === "text_delta") this.takeText(event);
+    else if (event.type === "done" || event.type === "run_status") this.writing(event.data?.to === "running");
     if (frame.html) this.events.add(seq, frame.html, seq > this.head);
     this.replayed += 1;
     if (seq === this.head) this.caughtUp();
@@ -75,7 +77,14 @@ class RunPage {
   takeText(event) {
     const data = event.data ?? {};
     if (typeof data.text !== "string") return;
+    this.busy = true;
     this.answerChanged = this.answer.take({ step: String(data.step ?? event.step), offset: data.offset, text: data.text }) || this.answerChanged;
+  }
+
+  /* The cursor blinks only while text may still come. */
+  writing(on) {
+    this.busy = on;
+    this.answerChanged ||= this.answer.text !== "";
   }
 
   caughtUp() {
@@ -105,23 +114,32 @@ class RunPage {
     this.scheduled = false;
     this.paintedAt = performance.now();
     this.events.paint();
-    if (this.answerChanged) this.paintAnswer();
     for (const [target, html] of this.fragments) {
-      if (swapFragment(target, html) !== "busy") this.fragments.delete(target);
+      const outcome = swapFragment(target, html);
+      if (outcome !== "busy") this.fragments.delete(target);
+      if (outcome === "done") this.answerChanged ||= this.isOlderAnswer(target);
     }
+    if (this.answerChanged) this.paintAnswer();
     this.paintCounts();
     tick();
+  }
+
+  /* A region rendered a moment ago may hold less of the step's text than has arrived here since. */
+  isOlderAnswer(target) {
+    const text = document.getElementById(target)?.querySelector("[data-answer-text][data-step]");
+    return text?.dataset.step === this.answer.step && text.textContent !== this.answer.text;
   }
 
   paintAnswer() {
     this.answerChanged = false;
     const panel = this.root.querySelector("[data-answer]");
     const text = panel?.querySelector("[data-answer-text]");
-    if (!text) return;
+    // A panel without a step, once there is text, is the finished answer: the server's word is final.
+    if (!text || (text.dataset.step === undefined && text.textContent.trim() && !this.busy)) return;
     panel.hidden = false;
     text.dataset.plain = "";
     text.dataset.step = this.answer.step;
-    text.setAttribute("aria-busy", "true");
+    text.setAttribute("aria-busy", String(this.busy));
     text.textContent = this.answer.text;
   }
 

@@ -25,7 +25,7 @@ RUN = """
     <ol class="stream" role="list" data-event-list></ol>
     <div class="jump"><button type="button" data-jump-latest>Jump to latest</button></div>
   </div>
-  <section data-answer hidden><div class="answer" data-answer-text{answer}</div></section>
+  <section id="answer" data-answer hidden><div class="answer" data-answer-text{answer}</div></section>
 </div>
 """
 
@@ -160,6 +160,28 @@ def test_text_of_a_new_step_replaces_the_one_before(open_page: OpenPage) -> None
 
     expect(page.locator("[data-answer-text]")).to_have_text("newnew")
     expect(page.locator("[data-answer-text]")).to_have_attribute("aria-busy", "true")
+
+
+def test_the_cursor_stops_when_the_run_stops(open_page: OpenPage) -> None:
+    stop = {"seq": 3, "type": "run_status", "data": {"from": "running", "to": "interrupted"}}
+
+    page = run_page(open_page, FakeRun([*deltas(2), stop]))
+
+    expect(page.locator("[data-answer-text]")).to_have_text("haha")
+    expect(page.locator("[data-answer-text]")).to_have_attribute("aria-busy", "false")
+
+
+def test_an_older_rendering_of_the_answer_does_not_take_text_back(open_page: OpenPage) -> None:
+    run = FakeRun(deltas(3))
+    page = run_page(open_page, run)
+    expect(page.locator("[data-answer-text]")).to_have_text("hahaha")
+
+    older = '<p id="mark">new</p><div data-answer-text data-step="1" data-offset="2">ha</div>'
+    html = f'<section id="answer" data-answer>{older}</section>'
+    run.sockets[-1].send(json.dumps({"type": "fragment", "target": "answer", "html": html}))
+
+    expect(page.locator("#mark")).to_have_text("new")
+    expect(page.locator("[data-answer-text]")).to_have_text("hahaha")
 
 
 def test_model_text_is_text_never_markup(open_page: OpenPage) -> None:
