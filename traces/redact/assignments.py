@@ -10,7 +10,13 @@ import re
 from collections.abc import Iterator
 
 from traces.redact.keys import Key, classify_key
-from traces.redact.literal import is_password_like, is_placeholder, is_secret_bare, is_secret_quoted, is_shaped
+from traces.redact.literal import (
+    is_password_like,
+    is_placeholder,
+    is_secret_bare,
+    is_secret_quoted,
+    is_shaped,
+)
 from traces.redact.marker import Span
 
 # How far behind the end of the name its value can begin; the stream waits this long.
@@ -34,14 +40,18 @@ _OPERATOR = re.compile(
     (?P<opening> "{{3}} | '{{3}} | {_QUOTE} | \u201c | \u300c | \u00ab )?
     """
 )
-_OPERATOR_NEXT_LINE = re.compile(r"""[ \t]{0,8}:[ \t]*(?:[|>][+-]?\d?)[ \t]*\r?\n(?P<indent>[ \t]+)(?P<v>[^\r\n]{4,})""")
+_OPERATOR_NEXT_LINE = re.compile(
+    r"""[ \t]{0,8}:[ \t]*(?:[|>][+-]?\d?)[ \t]*\r?\n(?P<indent>[ \t]+)(?P<v>[^\r\n]{4,})"""
+)
 _BARE = re.compile(r"""[^\s,"'`<>)}\]\\&|;\uff0c\u3002\uff1b\u300d]{1,4096}""")
 _BARE_LINE = re.compile(r"""[^\s"'`<>\\\uff0c\u3002\uff1b]{1,4096}""")
 _TAG = re.compile(
     r"""(?: (?P<q>["'])? [^<>\n]{0,80}? (?<![=/-]) > \s{0,4} | &gt; ) (?:<!\[CDATA\[)? (?P<v>[^<>\s&](?:[^<>\n]{0,510}[^<>\s\]])?) (?:\]\]>)? \s{0,4} (?: </ | &lt;/ | <value> )""",
     re.VERBOSE,
 )
-_TAG_VALUE = re.compile(r"""\s{0,2}["']?\s*/?>?\s*</?(?:name|key|string)>\s*<(?:value|string)>(?P<v>[^<>\n]{4,512})</""")
+_TAG_VALUE = re.compile(
+    r"""\s{0,2}["']?\s*/?>?\s*</?(?:name|key|string)>\s*<(?:value|string)>(?P<v>[^<>\n]{4,512})</"""
+)
 _COMMA = re.compile(rf"""(?P<closing>{_QUOTE})\s{{0,2}},\s{{0,4}}(?P<opening>{_QUOTE})""")
 _ATTRIBUTE_VALUE = re.compile(
     rf"""(?:{_QUOTE})?\s{{0,4}}(?:,\s{{0,24}}|\s(?:[\w:-]{{1,20}}=["'][^"'<>\n]{{0,60}}["']\s){{0,3}}|\s*\n\s{{0,24}}|\s*-\s)?"""
@@ -49,18 +59,22 @@ _ATTRIBUTE_VALUE = re.compile(
     rf"""(?P<k>{_QUOTE})?(?:value|Value|VALUE|content|secret_value|SecretString)(?:{_QUOTE})?\s{{0,4}}[:=]\s{{0,4}}(?P<opening>{_QUOTE})?"""
 )
 # Terraform: `variable "db_password" { … default = "…" }`.
-_DEFAULT = re.compile(r"""["']?\s{0,2}\{[^{}"]{0,200}?(?:"[^"{}]{0,120}"[^{}"]{0,100}?)?\b(?:default|value)\s{0,12}=\s{0,4}(?P<k>)(?P<opening>["'])""")
-_DEFAULT_OPEN = re.compile(r"""["']?\s{0,2}\{[^{}]{0,400}\Z""")
-_COLUMN = re.compile(r"""(?P<gap>[ ]{2,60}|\t{1,4}|[ ]{0,40}[|\u2502\u2503][ ]{1,40}(?:[\w-]{1,20}[ ]{0,40}[|\u2502\u2503][ ]{1,40})??)(?P<v>[^\s|\u2502\u2503"'`<>]{4,512})(?=\s|[|\u2502\u2503]|\Z)""")
-_SPACE_VALUE = re.compile(r"""[ \t]{1,4}(?P<opening>["'])?(?P<v>[^\s"'`<>]{3,512})""")
-_DIRECTIVE = frozenset(
-    "requirepass masterauth bindpw rootpw password passphrase pass psk".split()
+_DEFAULT = re.compile(
+    r"""["']?\s{0,2}\{[^{}"]{0,200}?(?:"[^"{}]{0,120}"[^{}"]{0,100}?)?\b(?:default|value)\s{0,12}=\s{0,4}(?P<k>)(?P<opening>["'])"""
 )
+_DEFAULT_OPEN = re.compile(r"""["']?\s{0,2}\{[^{}]{0,400}\Z""")
+_COLUMN = re.compile(
+    r"""(?P<gap>[ ]{2,60}|\t{1,4}|[ ]{0,40}[|\u2502\u2503][ ]{1,40}(?:[\w-]{1,20}[ ]{0,40}[|\u2502\u2503][ ]{1,40})??)(?P<v>[^\s|\u2502\u2503"'`<>]{4,512})(?=\s|[|\u2502\u2503]|\Z)"""
+)
+_SPACE_VALUE = re.compile(r"""[ \t]{1,4}(?P<opening>["'])?(?P<v>[^\s"'`<>]{3,512})""")
+_DIRECTIVE = frozenset("requirepass masterauth bindpw rootpw password passphrase pass psk".split())
 _LINE_START = re.compile(
     r"""(?:^|[\n\r]|\\n|\\r|["'`])[ \t]{0,40}(?:[-+*>#$%][ \t]{0,3})?(?:(?:export|set|setx|env|ENV|ARG|declare|local|readonly|SET|\$env:|-e|--env|-D|-v)[ \t]{1,3}(?:-x[ ])?)?["'`]?\Z"""
 )
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token|ApiKey|Digest|Bot|bearer|basic|token)[ ]{1,2}")
-_SETTING_WORD = re.compile(r"(?:^|[\n;])[ \t]*(?:ENV|ARG|setx|setenv|SETX)[ \t]+\Z|\b(?:config(?:ure)?|secrets?)[ ]+(?:--?\w+[ ]+)?(?:set|put|add)[ ]+(?:--?[\w=-]+[ ]+){0,3}[\w./:]{0,60}\Z|git[ ]config[ ](?:--\w+[ ])?\Z")
+_SETTING_WORD = re.compile(
+    r"(?:^|[\n;])[ \t]*(?:ENV|ARG|setx|setenv|SETX)[ \t]+\Z|\b(?:config(?:ure)?|secrets?)[ ]+(?:--?\w+[ ]+)?(?:set|put|add)[ ]+(?:--?[\w=-]+[ ]+){0,3}[\w./:]{0,60}\Z|git[ ]config[ ](?:--\w+[ ])?\Z"
+)
 _BRACED = re.compile(r"\{(?P<v>[^{}\s\"']{3,128})\}(?=;|\Z)")
 _CRUMBS = re.compile(r"""["'\\]{0,4}\]?[ ]{0,4}[:=][ ]{0,4}["'\\]{0,4}[\w.-]{1,64}=""")
 _UNITS_AFTER = re.compile(r"[ ](?:bytes?|tokens?|characters?|chars?|days?|hours?|min|ms|s)\b")
@@ -144,7 +158,9 @@ def is_open_value(text: str, start: int, end: int) -> bool:
     found = _OPERATOR.match(text, last)
     if found is None or not found["opening"]:
         return _DEFAULT_OPEN.match(text, last) is not None
-    return "\n" not in text[found.end() :] and closing_quote(text, found.end(), found["opening"]) < 0
+    return (
+        "\n" not in text[found.end() :] and closing_quote(text, found.end(), found["opening"]) < 0
+    )
 
 
 _CLOSERS = {"\u201c": "\u201d", "\u300c": "\u300d", "\u00ab": "\u00bb"}
@@ -171,7 +187,11 @@ def closing_quote(text: str, first: int, quote: str) -> int:
             continue
         if count == slashes or (slashes == 0 and count % 2 == 0):
             end = begin if slashes else at
-            return -1 if "\n" in text[first:end] and not slashes and end - first < 200 and quote != "`" else end
+            return (
+                -1
+                if "\n" in text[first:end] and not slashes and end - first < 200 and quote != "`"
+                else end
+            )
         at += 1
 
 
@@ -181,7 +201,8 @@ def _bare(text: str, start: int, first: int, operator: str, key: Key) -> Span | 
     in_query = before[-1:] in ("?", "&", ";")
     name = text[start : _name_end(text, start)]
     config = at_line_start and (
-        operator in ("=", ":=", "\uff1d") and (name.upper() == name or "." in name or not text[first - 1 : first].isspace())
+        operator in ("=", ":=", "\uff1d")
+        and (name.upper() == name or "." in name or not text[first - 1 : first].isspace())
         or operator in (":", "\uff1a", "=>", "=")
     )
     scheme = _SCHEME.match(text, first)
@@ -199,11 +220,16 @@ def _bare(text: str, start: int, first: int, operator: str, key: Key) -> Span | 
     last = first + len(value)
     if _UNITS_AFTER.match(text, last) and value.isdigit():
         return None
-    whole_line = text[last : last + 1] in ("", "\n", "\r", "\\", ",", ";", '"', "'", "`") or _COMMENT.match(text, last) is not None
+    whole_line = (
+        text[last : last + 1] in ("", "\n", "\r", "\\", ",", ";", '"', "'", "`")
+        or _COMMENT.match(text, last) is not None
+    )
     rest_is_code = _CODE_AFTER.match(text, last) is not None
     if rest_is_code or not value:
         return None
-    if is_secret_bare(value, key, config=config and whole_line and not text[first - 1 : first] == "("):
+    if is_secret_bare(
+        value, key, config=config and whole_line and not text[first - 1 : first] == "("
+    ):
         return Span(first, last, key.label)
     return None
 
@@ -258,7 +284,9 @@ def _by_comma(text: str, start: int, end: int, key: Key) -> Span | None:
     scheme = _SCHEME.match(text, first, last)
     first = scheme.end() if scheme else first
     value = text[first:last]
-    if classify_key(value) is not None or not is_secret_quoted(value, key):
+    if (
+        classify_key(value) is not None and not any(c.isdigit() for c in value)
+    ) or not is_secret_quoted(value, key):
         return None
     if scheme or is_password_like(value) or is_shaped(value, 8):
         return Span(first, last, key.label)
@@ -315,10 +343,16 @@ def _by_blank(text: str, start: int, end: int, key: Key, *, option: bool) -> Spa
         value = text[first:last] if last > first else value
         return Span(first, first + len(value), key.label) if is_secret_quoted(value, key) else None
     value = value.rstrip(",;)]}\\|")
-    if value.startswith(("-", "=", ":", "/", "|")) or value.startswith("id=") or is_placeholder(value):
+    if (
+        value.startswith(("-", "=", ":", "/", "|"))
+        or value.startswith("id=")
+        or is_placeholder(value)
+    ):
         return None
     if option:
-        plain = value.isalpha() and (len(value) < 7 or _HELP.match(text, first + len(value)) is not None)
+        plain = value.isalpha() and (
+            len(value) < 7 or _HELP.match(text, first + len(value)) is not None
+        )
         if plain or not is_secret_bare(value, Key(key.label, True), config=True):
             return None
         return Span(first, first + len(value), key.label)

@@ -16,7 +16,9 @@ _END = re.compile(r"-{4,5} ?END [A-Z0-9 ]{0,40}-{4,5}")
 _ORPHAN_END = re.compile(r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
 _KEY_TEXT = re.compile(r"(?:[A-Za-z0-9+/=]{1,128}(?:\s|\\+[nr]){0,4})+\Z")
 _OTHER_BEGIN = re.compile(r"-{5}BEGIN ")
-_PUTTY = re.compile(r"Private-Lines: \d{1,3}(?:\r?\n|\\n)(?P<v>(?:[A-Za-z0-9+/=]{1,80}(?:\r?\n|\\n|\Z)){1,100})")
+_PUTTY = re.compile(
+    r"Private-Lines: \d{1,3}(?:\r?\n|\\n)(?P<v>(?:[A-Za-z0-9+/=]{1,80}(?:\r?\n|\\n|\Z)){1,100})"
+)
 MAX_KEY = 32_768
 
 
@@ -81,7 +83,9 @@ def closes_key(text: str) -> bool:
 
 
 _DATA = re.compile(r"(?:^|\n)(?P<pad>[ ]{0,12})(?P<name>data|stringData|binaryData):[ ]*\r?\n")
-_ENTRY = re.compile(r"(?P<pad>[ ]{1,16})(?P<k>[\w.\-/\"']{1,100}):(?:[ ]+(?P<v>[^\r\n]*))?(?:\r?\n|\Z)")
+_ENTRY = re.compile(
+    r"(?P<pad>[ ]{1,16})(?P<k>[\w.\-/\"']{1,100}):(?:[ ]+(?P<v>[^\r\n]*))?(?:\r?\n|\Z)"
+)
 _MAX_ENTRIES = 200
 
 
@@ -96,7 +100,12 @@ def find_secret_data(text: str) -> Iterator[Span]:
                 break
             value = (entry["v"] or "").strip().strip("\"'")
             if value and (plain or is_encoded_secret(value)) and not is_placeholder(value):
-                if not (plain and is_harmless_inside(entry["k"])) and value not in ("|", ">", "|-", ">-"):
+                if not (plain and is_harmless_inside(entry["k"])) and value not in (
+                    "|",
+                    ">",
+                    "|-",
+                    ">-",
+                ):
                     first = text.index(value, entry.start("v"))
                     yield Span(first, first + len(value), "secret")
             at = entry.end()

@@ -12,7 +12,9 @@ from traces.redact.marker import Span
 Find = Callable[[str], list[Span]]
 
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
-_BASE64 = re.compile(r"(?<![A-Za-z0-9+/_=-])(?:[A-Za-z0-9+/_-]{60,80}(?:\r?\n|\\n)){1,2000}[A-Za-z0-9+/_-]{1,80}={0,2}|(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}={0,2}")
+_BASE64 = re.compile(
+    r"(?<![A-Za-z0-9+/_=-])(?:[A-Za-z0-9+/_-]{60,80}(?:\r?\n|\\n)){1,2000}[A-Za-z0-9+/_-]{1,80}={0,2}|(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}={0,2}"
+)
 _HEX = re.compile(r"(?<![A-Za-z0-9])(?:[0-9a-f]{2}){16,4096}(?![A-Za-z0-9])")
 MAX_DECODED = 1_000_000
 _READABLE = re.compile(r"[^\x09\x0a\x0d\x20-\x7e\u00a0-\ud7ff\ue000-\ufffc]")
@@ -33,7 +35,11 @@ def _in_percent(text: str, find: Find) -> Iterator[Span]:
     plain, places = _unescape(text, escapes)
     for span in find(plain):
         first, last = places[span.start], places[span.end]
-        if last > first and plain[span.start : span.end] != text[first:last] or "%" in text[first:last]:
+        if (
+            last > first
+            and plain[span.start : span.end] != text[first:last]
+            or "%" in text[first:last]
+        ):
             yield Span(first, last, span.label, plain[span.start : span.end])
         elif last > first:
             yield Span(first, last, span.label)
@@ -60,7 +66,9 @@ def _in_base64(text: str, find: Find) -> Iterator[Span]:
     budget = MAX_DECODED
     for found in _BASE64.finditer(text):
         encoded = found.group()
-        if len(encoded) < 200 and (encoded.isalpha() and not encoded.endswith("=") and len(set(encoded)) < 8):
+        if len(encoded) < 200 and (
+            encoded.isalpha() and not encoded.endswith("=") and len(set(encoded)) < 8
+        ):
             continue
         plain = _decode_base64(encoded)
         if plain is None or len(plain) > budget:

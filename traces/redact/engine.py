@@ -61,7 +61,9 @@ class Engine:
 
     def with_known_values(self, values: Iterable[str]) -> Engine:
         """Return an engine with the same key that also knows these values."""
-        return Engine(key=self._key, known_values=(*self._known.values, *values), version=self.version)
+        return Engine(
+            key=self._key, known_values=(*self._known.values, *values), version=self.version
+        )
 
     # What the stream needs to work piece by piece.
 

@@ -16,14 +16,16 @@ _PLACEHOLDER = re.compile(
       | (?: env | vault | secret | secrets | ssm | op | ref | file | sops | awssm | gcpsm | keyring | azurekeyvault ) : .*
       | (?: ref\+ | arn:aws | projects/ | secretsmanager | kms: | @microsoft | !vault | !secret | !ref | !sub | !env | \#\{ | ENC\[ ) .*
       | (?: var | local | data | module | secrets | process\.env | os\.environ | env | vars | inputs | github | steps | self | this | config | settings | params | options | opts | args | req | request | body ) [.\[] [\w.\[\]'":-]* [,;]? $
-      | your[-_\ ].* | .*[-_]here$ | example.* | .*EXAMPLE(?:KEY)?$ | placeholder.* | change[-_ ]?(?:me|it|this)[!.]?$ | (?:insert|enter|replace|put|add)[-_ ].*
-      | todo.* | fixme.* | dummy.* | sample.* | foo | bar | baz | n/?a | nil | null | none | undefined | nan
+      | your[-_\ ].* | .*(?:key|token|password|passwd|secret|value|goes|id)[-_ ]here$ | example.* | .*EXAMPLE(?:KEY)?$ | placeholder.* | change[-_ ]?(?:me|it|this)[!.]?$ | (?:insert|enter|replace|put|add)[-_ ].*
+      | todo.* | fixme.* | dummy.* | sample.* | (?: foo | bar | baz | n/?a | nil | null | none | undefined | nan )$
       | data:[a-z]+/[a-z]+.*
     )""",
     re.DOTALL,
 )
 # A prefix that is real and a rest that is masked: `sk-xxxxxxxx`, `ghp_****`, `sk-...4f2a`.
-_MASKED = re.compile(r"^[\w-]{0,16}?(?:[xX]{5,}|\*{3,}|\.{3}|\u2026|\u2022{3,}|<[^>]{1,40}>)[\w-]{0,6}$")
+_MASKED = re.compile(
+    r"^[\w-]{0,16}?(?:[xX]{5,}|\*{3,}|\.{3}|\u2026|\u2022{3,}|<[^>]{1,40}>)[\w-]{0,6}$"
+)
 _STOP_WORDS = frozenset(
     "true false yes no on off none null nil undefined str string strings int integer bool boolean bytes "
     "byte number text any object array list dict map char varchar float type optional required nullable "
@@ -183,8 +185,8 @@ def is_secret_bare(value: str, key: Key, *, config: bool) -> bool:
     if (
         _CODE_CALL.match(value)
         or value.endswith(("[", "{", "("))
-        or value[0] in "([{=<>|&?!/*,"
-        and not config
+        or value[0] in "([{<"
+        or (value[0] in "=>|&?!/*," and not config)
     ):
         return False
     if _ATTRIBUTE.fullmatch(value) or "${" in value or "$(" in value or value.startswith("="):
@@ -200,8 +202,8 @@ def is_secret_bare(value: str, key: Key, *, config: bool) -> bool:
 
 def _is_config_word(value: str) -> bool:
     return (
-        len(value) >= 6
-        and not _has_key_word(value)
+        len(value) >= 5
+        and not _has_noun(value)
         and not _UPPER_NAME.fullmatch(value)
         and not value.endswith((":", ";"))
     )
@@ -277,4 +279,8 @@ def is_password_like(value: str) -> bool:
 
 
 def _case_switches(word: str) -> int:
-    return sum(a.isupper() != b.isupper() for a, b in zip(word, word[1:], strict=False) if a.isalpha() and b.isalpha())
+    return sum(
+        a.isupper() != b.isupper()
+        for a, b in zip(word, word[1:], strict=False)
+        if a.isalpha() and b.isalpha()
+    )

@@ -12,9 +12,14 @@ _CARD = re.compile(
     r"4\d{12}(?:\d{3}){0,2}|5[1-5]\d{14}|2(?:2[2-9]|[3-6]\d|7[01])\d{13}|3[47]\d{13}"
     r"|6(?:011|5\d\d|4[4-9]\d)\d{12}|35\d{14}|62\d{14,17}|3(?:0[0-5]|[68]\d)\d{11}"
 )
-_CARD_GROUPS = re.compile(r"\d{4}([ \-.])\d{4}\1\d{4}\1\d{1,4}(?:\1\d{1,3})?|\d{4}([ \-.])\d{6}\2\d{4,5}")
+_CARD_GROUPS = re.compile(
+    r"\d{4}([ \-.])\d{4}\1\d{4}\1\d{1,4}(?:\1\d{1,3})?|\d{4}([ \-.])\d{6}\2\d{4,5}"
+)
 _SSN = re.compile(r"(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}")
-_SSN_HINT = re.compile(r"(?:ssn|social security(?: number| no\.?)?|sozialversicherungsnummer)\W{0,4}(?:is\W)?$", re.IGNORECASE)
+_SSN_HINT = re.compile(
+    r"(?:ssn|social security(?: number| no\.?)?|sozialversicherungsnummer)\W{0,4}(?:is\W)?$",
+    re.IGNORECASE,
+)
 _CN_ID = re.compile(r"[1-9]\d{5}(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])\d{3}[\dXx]")
 _CN_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
 _NANP = re.compile(r"(?:1[ .-])?\(?[2-9]\d\d\)?[ .-]{1,2}[2-9]\d\d[ .-]\d{4}")
@@ -31,7 +36,9 @@ _NOT_PERSONAL = re.compile(
     re.IGNORECASE,
 )
 _ISO_DATE = re.compile(r"(?:19|20)\d\d[-.]\d\d[-.]\d\d")
-_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,4})?(?![A-Za-z0-9])")
+_IBAN = re.compile(
+    r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,4})?(?![A-Za-z0-9])"
+)
 _IBAN_CHARS = {
     "AD": 24, "AE": 23, "AL": 28, "AT": 20, "AZ": 28, "BA": 20, "BE": 16, "BG": 22, "BH": 22, "BR": 29, "BY": 28,
     "CH": 21, "CR": 22, "CY": 28, "CZ": 24, "DE": 22, "DK": 18, "DO": 28, "EE": 20, "EG": 29, "ES": 24, "FI": 18,
@@ -41,13 +48,18 @@ _IBAN_CHARS = {
     "PK": 24, "PL": 28, "PS": 29, "PT": 25, "QA": 29, "RO": 24, "RS": 22, "SA": 24, "SC": 31, "SE": 24, "SI": 19,
     "SK": 24, "SM": 27, "TN": 24, "TR": 26, "UA": 29, "VA": 22, "VG": 24, "XK": 20,
 }  # fmt: skip
-_EMAIL = re.compile(r"(?<![A-Za-z0-9.+_-])[A-Za-z0-9][\w.+'-]{0,63}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w@]|[:/][\w~]|-\w|\()", re.ASCII)
+_EMAIL = re.compile(
+    r"(?<![A-Za-z0-9.+_-])[A-Za-z0-9][\w.+'-]{0,63}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w@]|[:/][\w~]|-\w|\()",
+    re.ASCII,
+)
 _NOT_MAIL_ENDINGS = frozenset(
     "py js ts tsx jsx rb go rs java kt cs cpp local internal lan localhost git sh md json yaml yml toml txt html css "
     "service socket timer target mount path slice png jpg jpeg gif svg webp wraps property".split()
 )
 _NOT_MAIL_NAMES = frozenset("git hg svn noreply no-reply donotreply".split())
-_BEFORE_LOGIN = re.compile(r"(?:ssh|scp|sftp|rsync|sshpass|mosh|autossh|ssh-copy-id|su)\b[^\n|;&]{0,80}\s$|://[^\s/]{0,80}$")
+_BEFORE_LOGIN = re.compile(
+    r"(?:ssh|scp|sftp|rsync|sshpass|mosh|autossh|ssh-copy-id|su)\b[^\n|;&]{0,80}\s$|://[^\s/]{0,80}$"
+)
 
 
 def is_luhn(digits: str) -> bool:
@@ -114,14 +126,22 @@ def _is_card(number: str, digits: str, plain: str) -> bool:
         return False
     if not (number.isdigit() or _CARD_GROUPS.fullmatch(number)):
         return False
-    return _CARD.fullmatch(digits) is not None and is_luhn(digits) and not (len(digits) == 13 and number.isdigit())
+    return (
+        _CARD.fullmatch(digits) is not None
+        and is_luhn(digits)
+        and not (len(digits) == 13 and number.isdigit())
+    )
 
 
 def _is_phone(before: str, number: str, digits: str) -> bool:
     if number.lstrip("(").startswith("+"):
         return 8 <= len(digits) <= 15 and number.count(".") <= 4
     hinted = _PHONE_HINT.search(before) is not None
-    if _ISO_DATE.match(number) or re.fullmatch(r"\d+(?:\.\d+){1,6}", number) and not (hinted and number.count(".") >= 2):
+    if (
+        _ISO_DATE.match(number)
+        or re.fullmatch(r"\d+(?:\.\d+){1,6}", number)
+        and not (hinted and number.count(".") >= 2)
+    ):
         return False
     if _NANP.fullmatch(number) and "." not in number[:1]:
         return True
@@ -155,9 +175,18 @@ def find_emails(text: str) -> Iterator[Span]:
         if first and text[first - 1] == "\\" and address[0] in "nrt":
             first, address = first + 1, address[1:]
         name, _, domain = address.partition("@")
-        if not name or name.lower() in _NOT_MAIL_NAMES or domain.rsplit(".", 1)[1].lower() in _NOT_MAIL_ENDINGS:
+        if (
+            not name
+            or name.lower() in _NOT_MAIL_NAMES
+            or domain.rsplit(".", 1)[1].lower() in _NOT_MAIL_ENDINGS
+        ):
             continue
-        if domain.endswith(".iam.gserviceaccount.com") or text[first - 1 : first] in (":", "/", "@", "%"):
+        if domain.endswith(".iam.gserviceaccount.com") or text[first - 1 : first] in (
+            ":",
+            "/",
+            "@",
+            "%",
+        ):
             if text[max(0, first - 7) : first] != "mailto:":
                 continue
         if _BEFORE_LOGIN.search(text[max(0, first - 90) : first]):

@@ -40,8 +40,10 @@ _COPULA_WORDS = (
 )
 _COPULA_SIGNS = "\u2014|\u2013|->|=>|\u2192|=|:|\uff1a|\uff1d|是|为|為|は|が|는|은|이|가|- "
 # The value stands right behind the word: `password hunter2x`, or, after a Chinese word, without a blank.
-_DIRECT = re.compile(rf"""[ \t]{{1,3}}(?P<open>[{_OPENING}]{{1,3}})?(?P<v>[!-~]{{4,200}})""")
-_ADJACENT = re.compile(rf"""(?P<open>[{_OPENING}]{{1,3}})?(?P<v>[!-~]{{4,200}})""")
+_DIRECT = re.compile(
+    rf"""[ \t]{{1,3}}(?P<open>[{_OPENING}]{{1,3}}[ \u00a0]?)?(?P<v>[!-~]{{4,200}})"""
+)
+_ADJACENT = re.compile(rf"""[ ]?(?P<open>[{_OPENING}]{{1,3}})?(?P<v>[!-~]{{4,200}})""")
 # Or behind a verb or sign that links the two, somewhere in the same sentence.
 _SENTENCE = re.compile(r"[^\n.;?!\u3002{}]{0,96}")
 _LINK = re.compile(
@@ -50,14 +52,24 @@ _LINK = re.compile(
     rf"""(?:[ \t\u00a0]{{0,3}}|[ \t]{{0,3}}(?:\r?\n[ \t]{{0,8}}){{1,3}}(?=[!-~]{{6,200}}[ \t]{{0,3}}(?:\r?\n|\Z)))(?P<open>[{_OPENING}]{{1,3}}[ \u00a0]?)?(?P<v>[!-~]{{4,200}})"""
 )
 _MAX_LINKS = 5
+
+
+def _is_quoted(found: re.Match[str]) -> bool:
+    return any(char in "\"'`\u201c\u2018\u300c\u300e\u00ab\u201e" for char in found["open"] or "")
+
+
 _CLOSING = re.compile("[\"'`*)>\u201d\u300d\u300f\u00bb\u201c]")
 _ENDING = ".,;:)]}>\"'`*"
 _BACKWARD = re.compile(
     r"""(?:^|(?<=[\s"'`(\u201c]))(?P<v>[!-~]{6,64}?)["'`\u201d),]{0,2}\s{1,2}(?:as|is|was|for|als|como|comme|ist|es|est|è|é|to|jako|som|wordt|is now)\s{1,2}(?:(?:the|my|your|our|its|his|her|their|a|das|mein|dein|ihr|unser|la|le|mi|su|il|meu|minha|o|het|mijn|new|root|admin|database|db|login|user|wifi|api|master|temporary|initial|current)\s{1,2}){0,4}\Z""",
     re.IGNORECASE,
 )
-_USER_PASSWORD = re.compile(rf"""[ \t]{{0,3}}(?:(?:{_COPULA_WORDS})[ ])?[:\uff1a=]?[ \t]{{0,3}}["'`]?(?P<u>[\w.@+-]{{2,64}})\s{{0,2}}[/:|,]\s{{0,2}}["'`]?(?P<v>[!-~]{{6,64}})""")
-_CODE_LINES = re.compile(r"[^\n]{0,60}:?[ \t]*(?P<v>(?:(?:\r?\n)?[ \t,*-]{0,4}(?:\d{1,2}[.)][ ])?[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8}){0,4}(?=[\s,]|\Z)){2,20})")
+_USER_PASSWORD = re.compile(
+    rf"""[ \t]{{0,3}}(?:(?:{_COPULA_WORDS})[ ])?[:\uff1a=]?[ \t]{{0,3}}["'`]?(?P<u>[\w.@+-]{{2,64}})\s{{0,2}}[/:|,]\s{{0,2}}["'`]?(?P<v>[!-~]{{6,64}})"""
+)
+_CODE_LINES = re.compile(
+    r"[^\n]{0,60}:?[ \t]*(?P<v>(?:(?:\r?\n)?[ \t,*-]{0,4}(?:\d{1,2}[.)][ ])?[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8}){0,4}(?=[\s,]|\Z)){2,20})"
+)
 
 
 def find_prose(text: str, start: int, end: int, word: str) -> Iterator[Span]:
@@ -71,7 +83,12 @@ def find_prose(text: str, start: int, end: int, word: str) -> Iterator[Span]:
         yield from _codes(text, end)
     for found, linked in _candidates(text, end, word):
         span = _value_span(text, found, label)
-        if span is not None and _is_value(text[span.start : span.end], quoted=bool(found["open"]), linked=linked, is_password=is_password):
+        if span is not None and _is_value(
+            text[span.start : span.end],
+            quoted=_is_quoted(found),
+            linked=linked,
+            is_password=is_password,
+        ):
             yield span
             return
     if is_password:
@@ -123,7 +140,9 @@ def _candidates(text: str, end: int, word: str) -> Iterator[tuple[re.Match[str],
 
 def _value_span(text: str, found: re.Match[str], label: str) -> Span | None:
     first, value = found.start("v"), found["v"]
-    if found["open"]:
+    if found["open"] and not _is_quoted(found):
+        value = re.split(r"[)*>]", value)[0]
+    elif found["open"]:
         closing = _CLOSING.search(text, first, first + 120)
         value = text[first : closing.start()].rstrip() if closing else value
         if "\n" in value or (" " in value and (is_sentence(value) or len(value) < 12)):
@@ -136,14 +155,32 @@ def _value_span(text: str, found: re.Match[str], label: str) -> Span | None:
 
 
 def _is_value(value: str, *, quoted: bool, linked: bool, is_password: bool) -> bool:
-    if is_placeholder(value) or is_sentence(value) or value.startswith(("$", "--", "(", "{", "=", "/", "[", "@", "&")) or ("&" in value and "=" in value):
+    if (
+        is_placeholder(value)
+        or is_sentence(value)
+        or value.startswith(("$", "--", "(", "{", "=", "/", "[", "@", "&"))
+        or ("&" in value and "=" in value)
+    ):
         return False
     if not is_password:
-        return len(value) >= 12 and is_password_like(value) and _many_digits(value) or (linked and quoted and is_shaped(value, 8))
+        return (
+            len(value) >= 12
+            and is_password_like(value)
+            and _many_digits(value)
+            or (linked and quoted and is_shaped(value, 8))
+        )
     if " " in value:
         return quoted
     if not is_password_like(value):
-        return quoted and linked and value.isalpha() and len(value) >= 6 and not value.islower() and not value.istitle() and not value.isupper()
+        return (
+            quoted
+            and linked
+            and value.isalpha()
+            and len(value) >= 6
+            and not value.islower()
+            and not value.istitle()
+            and not value.isupper()
+        )
     if linked or quoted:
         return True
     return len(value) >= 8

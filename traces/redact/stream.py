@@ -22,7 +22,9 @@ _KEPT_ON_OVERFLOW = 256
 _CONTEXT = 1_024
 _HELD_WORDS = 6
 
-_OPEN_NUMBER = re.compile(r"(?:[\d\-() +.\u00a0]{1,40}|[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{1,4}){0,8}[ -]?)\Z")
+_OPEN_NUMBER = re.compile(
+    r"(?:[\d\-() +.\u00a0]{1,40}|[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{1,4}){0,8}[ -]?)\Z"
+)
 _KEY_EDGE = re.compile(r"-{1,5}[A-Z0-9 -]{0,60}\Z")
 _OPEN_LINES = re.compile(r"(?:[A-Za-z0-9+/_-]{60,80}\r?\n)+[A-Za-z0-9+/_=-]*\Z")
 
@@ -237,4 +239,3 @@ class _OpenDocument:
         elif not self._stack:
             self._state = "closed"
         self._last = char
-

@@ -88,7 +88,9 @@ def _build_table() -> dict[str, _Row]:
     for word in CALL_WORDS:
         row(word).add(lambda text, start, end: find_call(text, start), commands.REACH)
     for word in PRINT_WORDS:
-        row(word).add(lambda text, start, end: find_printed(text, start), commands.REACH, several_lines=True)
+        row(word).add(
+            lambda text, start, end: find_printed(text, start), commands.REACH, several_lines=True
+        )
     for word in _NAME_WORDS:
         row(word).names = True
         row(word).add(_no_rule, assignments.REACH, several_lines=True)
@@ -161,7 +163,9 @@ def _find_by_keyword(text: str) -> list[Span]:
     spans: list[Span] = []
     skip_until = -1
     named_until = -1
-    for index, start, end in _SEARCH.find_matches_as_indexes(lower_same_length(text), overlapping=True):
+    for index, start, end in _SEARCH.find_matches_as_indexes(
+        lower_same_length(text), overlapping=True
+    ):
         if start < skip_until:
             continue
         row = _ROWS[index]
@@ -209,7 +213,9 @@ def open_from(text: str, first: int) -> int:
     """Return the earliest place at or after `first` whose rule may still need text that is not here yet."""
     earliest = len(text)
     tail_start = max(first, len(text) - _TAIL)
-    for index, start, end in _SEARCH.find_matches_as_indexes(lower_same_length(text[tail_start:]), overlapping=True):
+    for index, start, end in _SEARCH.find_matches_as_indexes(
+        lower_same_length(text[tail_start:]), overlapping=True
+    ):
         row = _ROWS[index]
         if not row.reach or tail_start + start >= earliest:
             continue
@@ -222,7 +228,9 @@ def open_from(text: str, first: int) -> int:
     return earliest
 
 
-_OPEN_BLOCK = re.compile(r"(?:^|\n)[ ]{0,12}(?:data|stringData|binaryData):[ ]*\r?\n(?:[ ]{1,16}[^\n]*\n)*[^\n]*\Z")
+_OPEN_BLOCK = re.compile(
+    r"(?:^|\n)[ ]{0,12}(?:data|stringData|binaryData):[ ]*\r?\n(?:[ ]{1,16}[^\n]*\n)*[^\n]*\Z"
+)
 
 
 def block_open_from(text: str, first: int) -> int:

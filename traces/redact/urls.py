@@ -13,7 +13,10 @@ from traces.redact.marker import Span
 
 _ADDRESS = re.compile(r"""[^\s"'\\<>`]{1,400}""")
 _HOST_START = re.compile(r"[\w\[.$%*-]")
-_ORACLE = re.compile(r"""(?:thin:|sqlplus\s{1,3}(?:-\w\s{1,2})?|exp\s|imp\s|expdp\s|impdp\s|userid=|rman\s+target\s)(?P<user>[\w.$#-]{1,40})/(?P<v>[^\s/@"']{3,128})@""", re.IGNORECASE)
+_ORACLE = re.compile(
+    r"""(?:thin:|sqlplus\s{1,3}(?:-\w\s{1,2})?|exp\s|imp\s|expdp\s|impdp\s|userid=|rman\s+target\s)(?P<user>[\w.$#-]{1,40})/(?P<v>[^\s/@"']{3,128})@""",
+    re.IGNORECASE,
+)
 _QUERY = re.compile(r"""(?P<k>[A-Za-z_][\w.\-\[\]]{0,63})=(?P<v>[^&\s"'<>#\\;]{1,4096})""")
 _AUTHORIZATION = re.compile(
     r"""(?ix)(?:proxy-)?authorization (?:\\{0,15}["'`])?\]? \s{0,8} (?:[:=,]|=>) \s{0,8} (?:\\{0,15}["'`]|\[\s?\\{0,15}["'`])?
@@ -22,9 +25,14 @@ _AUTHORIZATION = re.compile(
 )
 _BEARER = re.compile(r"bearer\s{1,3}(?P<v>[\w.~+/=-]{12,8192})", re.IGNORECASE)
 _BASIC = re.compile(r"basic\s{1,2}(?P<v>[A-Za-z0-9+/]{8,2048}={0,2})", re.IGNORECASE)
-_SIGNATURE = re.compile(r"signature=(?P<v>[0-9a-fA-F]{40,128}|[\w%+/-]{40,120}={0,2})", re.IGNORECASE)
+_SIGNATURE = re.compile(
+    r"signature=(?P<v>[0-9a-fA-F]{40,128}|[\w%+/-]{40,120}={0,2})", re.IGNORECASE
+)
 _DIGEST = re.compile(r"""(?:response|cnonce)="(?P<v>[0-9a-f]{32,64})\"""", re.IGNORECASE)
-_COOKIE = re.compile(r"""cookie2?(?:\\{0,15}["'`])?\]?[ ]{0,4}[:=][ ]{0,4}(?:\\{0,15}["'`])?(?P<v>[^\r\n"'`]{3,4096})""", re.IGNORECASE)
+_COOKIE = re.compile(
+    r"""cookie2?(?:\\{0,15}["'`])?\]?[ ]{0,4}[:=][ ]{0,4}(?:\\{0,15}["'`])?(?P<v>[^\r\n"'`]{3,4096})""",
+    re.IGNORECASE,
+)
 _CRUMB = re.compile(r"(?P<k>[\w.\-]{1,64})=(?P<v>[^;\s\\,]{4,4096})")
 _COOKIE_SETTINGS = frozenset(
     "path domain expires max-age samesite priority version httponly secure lang locale theme tz currency".split()
@@ -58,14 +66,29 @@ def find_userinfo(text: str, start: int) -> Iterator[Span]:
 
 
 def _reads_as_path(password: str) -> bool:
-    return len(password) > 100 or "?" in password or re.match(r"\d{1,5}(?:/|$)", password) is not None
+    return (
+        len(password) > 100 or "?" in password or re.match(r"\d{1,5}(?:/|$)", password) is not None
+    )
 
 
 def is_placeholder_password(value: str) -> bool:
     """Say whether the password part of an address is only a stand-in."""
     if value.startswith(("$", "{", "<", "[", "*", "%(", "%s")) or "${" in value:
         return True
-    return value.lower() in ("password", "pass", "passwd", "pwd", "secret", "xxx", "xxxx", "token", "your_password", "changeme", "...", "pw")
+    return value.lower() in (
+        "password",
+        "pass",
+        "passwd",
+        "pwd",
+        "secret",
+        "xxx",
+        "xxxx",
+        "token",
+        "your_password",
+        "changeme",
+        "...",
+        "pw",
+    )
 
 
 def find_oracle(text: str, start: int) -> Iterator[Span]:
@@ -84,7 +107,9 @@ def find_query(text: str, start: int) -> Iterator[Span]:
     if is_placeholder(value):
         return
     if name in _SECRET_FIELDS or name.startswith(("saml", "x-amz-sig", "x-goog-sig")):
-        if (len(value) >= 8 and any(c.isdigit() for c in value) and not value.isdigit()) or len(value) > 24:
+        if (len(value) >= 8 and any(c.isdigit() for c in value) and not value.isdigit()) or len(
+            value
+        ) > 24:
             yield Span(found.start("v"), found.end("v"), "query")
         elif name == "code" and len(value) >= 10 and is_shaped(value, 10):
             yield Span(found.start("v"), found.end("v"), "query")

@@ -33,8 +33,12 @@ MAX_CAUSES = 10
 _MAX_INT_BITS = 4_096
 
 _NAME_FIELDS = ("name", "key", "Name", "Key", "field", "label", "header", "variable", "id", "path")
-_VALUE_FIELDS = frozenset("value val Value secret_value current raw computed plaintext plain text content data".split())
-_SCHEMA_FIELDS = frozenset("type $ref title description format properties minLength min_length minlength anyOf enum items".split())
+_VALUE_FIELDS = frozenset(
+    "value val Value secret_value current raw computed plaintext plain text content data".split()
+)
+_SCHEMA_FIELDS = frozenset(
+    "type $ref title description format properties minLength min_length minlength anyOf enum items".split()
+)
 _JWK_SECRETS = frozenset("d p q dp dq qi k".split())
 _CONCEALED = frozenset("concealed securestring password secret sensitive hidden".split())
 _DIGITS = re.compile(r"\+?[\d\s().-]{3,30}")
@@ -56,7 +60,15 @@ class Walk:
         self._above: set[int] = set()
         self._key_open = False
 
-    def value(self, value: Any, depth: int = 0, key: Key | None = None, level: int = 0, *, whole: bool = False) -> Any:
+    def value(
+        self,
+        value: Any,
+        depth: int = 0,
+        key: Key | None = None,
+        level: int = 0,
+        *,
+        whole: bool = False,
+    ) -> Any:
         """Return the redacted form of `value`; `key` and `whole` say what its name announces."""
         self._check_limits()
         try:
@@ -119,7 +131,12 @@ class Walk:
         if key.label in ("phone", "ssn", "card", "otp_code"):
             return _DIGITS.fullmatch(text.strip()) is not None
         if key.label == "authorization" and " " in text and not is_placeholder(text):
-            return re.match(r"(?i)(?:bearer|basic|token|digest|apikey|bot|negotiate|hmac|oauth)\s+\S", text) is not None
+            return (
+                re.match(
+                    r"(?i)(?:bearer|basic|token|digest|apikey|bot|negotiate|hmac|oauth)\s+\S", text
+                )
+                is not None
+            )
         return is_secret_quoted(text, key)
 
     def _is_key_line(self, text: str) -> bool:
@@ -142,7 +159,11 @@ class Walk:
         return float(number) if math.isfinite(number) else str(float(number))
 
     def _personal_number(self, number: int, key: Key | None) -> Any:
-        if key is not None and key.label in ("phone", "ssn", "card", "otp_code") and number >= 1_000:
+        if (
+            key is not None
+            and key.label in ("phone", "ssn", "card", "otp_code")
+            and number >= 1_000
+        ):
             return self._mark(key.label, str(number))
         written = str(number)
         if 13 <= len(written) <= 19:
@@ -156,18 +177,28 @@ class Walk:
 
     # mappings and sequences
 
-    def _mapping(self, mapping: Mapping[Any, Any], depth: int, key: Key | None, level: int, whole: bool) -> dict[str, Any]:
+    def _mapping(
+        self, mapping: Mapping[Any, Any], depth: int, key: Key | None, level: int, whole: bool
+    ) -> dict[str, Any]:
         names = [json_key(name) for name in mapping]
         hints = _Hints(dict(zip(names, mapping.values(), strict=True)), key)
         redacted: dict[str, Any] = {}
         for name, item in zip(names, mapping.values(), strict=True):
             self._check_limits()
             item_key, item_whole = hints.of(name, item, whole)
-            shown = self.text(cap_text(clean_text(name)), depth, MAX_JSON_LEVELS) if len(name) >= 6 else clean_text(name)
-            redacted[_unused(shown, redacted)] = self.value(item, depth + 1, item_key, level, whole=item_whole)
+            shown = (
+                self.text(cap_text(clean_text(name)), depth, MAX_JSON_LEVELS)
+                if len(name) >= 6
+                else clean_text(name)
+            )
+            redacted[_unused(shown, redacted)] = self.value(
+                item, depth + 1, item_key, level, whole=item_whole
+            )
         return redacted
 
-    def _sequence(self, items: Iterable[Any], depth: int, key: Key | None, level: int, whole: bool) -> list[Any]:
+    def _sequence(
+        self, items: Iterable[Any], depth: int, key: Key | None, level: int, whole: bool
+    ) -> list[Any]:
         listed = list(items)
         if len(listed) == 2 and all(isinstance(item, str) for item in listed):
             pair_key = classify_key(listed[0])
@@ -239,7 +270,9 @@ def without_markers(text: str, spans: list[Span]) -> list[Span]:
     """Leave out spans that only cover a marker that is already there."""
     if "[REDACTED:" not in text and "[WITHHELD:" not in text:
         return spans
-    return [span for span in spans if not _MARKED.search(text, max(0, span.start - 12), span.end + 1)]
+    return [
+        span for span in spans if not _MARKED.search(text, max(0, span.start - 12), span.end + 1)
+    ]
 
 
 _MARKED = re.compile(r"\[(?:REDACTED|WITHHELD):")
@@ -252,7 +285,9 @@ class _Hints:
         self._above = above
         self._named = _named_key(fields)
         self._is_secret_object = fields.get("kind") == "Secret"
-        self._is_vault_reply = "lease_duration" in fields or "lease_id" in fields or _is_versioned(fields)
+        self._is_vault_reply = (
+            "lease_duration" in fields or "lease_id" in fields or _is_versioned(fields)
+        )
         self._is_jwk = "kty" in fields
         self._is_schema = bool(_SCHEMA_FIELDS & fields.keys())
 
@@ -287,13 +322,21 @@ class _Hints:
 def _is_versioned(fields: Mapping[str, Any]) -> bool:
     """The inner part of a reply of a versioned key/value store."""
     metadata = fields.get("metadata")
-    return isinstance(metadata, Mapping) and isinstance(fields.get("data"), Mapping) and "version" in metadata
+    return (
+        isinstance(metadata, Mapping)
+        and isinstance(fields.get("data"), Mapping)
+        and "version" in metadata
+    )
 
 
 def _named_key(fields: Mapping[str, Any]) -> Key | None:
     """`{"name": "DB_PASSWORD", "value": …}`: the name is the value of another field."""
     kind = fields.get("type") or fields.get("Type")
-    if isinstance(kind, str) and kind.lower() in _CONCEALED and not ({"properties", "required"} & fields.keys()):
+    if (
+        isinstance(kind, str)
+        and kind.lower() in _CONCEALED
+        and not ({"properties", "required"} & fields.keys())
+    ):
         return Key("secret", True)
     for field in _NAME_FIELDS:
         named = fields.get(field)
@@ -311,18 +354,25 @@ def _describes_secrets(item: Any) -> bool:
     if isinstance(item, Mapping):
         inside = list(item.values())
         return bool(inside) and all(
-            isinstance(part, Mapping) and part.keys() & {"file", "external", "name", "from", "source", "secretName", "environment"}
+            isinstance(part, Mapping)
+            and part.keys()
+            & {"file", "external", "name", "from", "source", "secretName", "environment"}
             for part in inside
         )
     return bool(item) and all(
-        (isinstance(part, Mapping) and part.keys() & {"name", "source", "secretName"} and not part.keys() & {"value", "data"})
+        (
+            isinstance(part, Mapping)
+            and part.keys() & {"name", "source", "secretName"}
+            and not part.keys() & {"value", "data"}
+        )
         for part in item
     )
 
 
 def _is_secret_name(text: str) -> bool:
     return re.fullmatch(r"[A-Za-z]+(?:[_.-][A-Za-z]+)+", text) is not None and (
-        classify_key(text) is not None or text.lower().endswith(("-creds", "_creds", "-cert", "_cert", "-tls", "-keys", "_keys"))
+        classify_key(text) is not None
+        or text.lower().endswith(("-creds", "_creds", "-cert", "_cert", "-tls", "-keys", "_keys"))
     )
 
 
@@ -332,7 +382,11 @@ def _vendor_label(value: str) -> str | None:
         return None
     lowered = value[:24].lower()
     for family in FAMILIES:
-        if lowered.startswith(family.prefixes) and (span := family.match(value, 0)) and span.end == len(value):
+        if (
+            lowered.startswith(family.prefixes)
+            and (span := family.match(value, 0))
+            and span.end == len(value)
+        ):
             return family.label
     return None
 
@@ -386,8 +440,12 @@ def describe_exception(error: BaseException) -> dict[str, Any]:
         if notes := getattr(current, "__notes__", None):
             place["notes"] = [str(note) for note in notes]
         if isinstance(current, BaseExceptionGroup):
-            place["exceptions"] = [{"type": type(e).__qualname__, "message": str(e)} for e in current.exceptions]
-        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+            place["exceptions"] = [
+                {"type": type(e).__qualname__, "message": str(e)} for e in current.exceptions
+            ]
+        current = current.__cause__ or (
+            None if current.__suppress_context__ else current.__context__
+        )
         if current is not None:
             place["cause"] = {}
             place = place["cause"]
@@ -419,6 +477,8 @@ def _written_like(value: Any, sample: str) -> str:
     """Write JSON with the blanks the sample uses."""
     if re.match(r"[\[{]\r?\n", sample):
         indent = re.match(r"[\[{]\r?\n([ \t]*)", sample)
-        return json.dumps(value, ensure_ascii=False, indent=(indent.group(1) or None) if indent else None)
+        return json.dumps(
+            value, ensure_ascii=False, indent=(indent.group(1) or None) if indent else None
+        )
     tight = '":"' in sample or ('": ' not in sample and ", " not in sample)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":") if tight else (", ", ": "))
