@@ -16,8 +16,13 @@ django_application = get_asgi_application()
 from channels.routing import ProtocolTypeRouter, URLRouter
 from django.urls import re_path
 
+from config.checks import require_sound_settings
+from config.flow import FlowControl
 from config.origin import OwnOriginOnly, refuse
 from config.urls import websocket_urlpatterns
+
+# Only `manage.py` runs Django's checks, and daphne is started without it.
+require_sound_settings()
 
 # Who listens is each socket's own question: it must ask again while it is open. An address that
 # nobody serves is refused like any other, instead of raising in the server.
@@ -26,7 +31,7 @@ sockets = URLRouter(
 )
 application = ProtocolTypeRouter(
     {
-        "http": django_application,
-        "websocket": OwnOriginOnly(sockets),
+        "http": FlowControl(django_application),
+        "websocket": FlowControl(OwnOriginOnly(sockets)),
     }
 )
