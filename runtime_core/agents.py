@@ -46,7 +46,9 @@ def apply_agent(
     digest = digest_of(canonical(stored))
     with transaction.atomic():
         agent, _ = Agent.objects.get_or_create(project=project, name=clean["name"])
-        agent = Agent.objects.select_for_update(of=("self",)).select_related("current").get(id=agent.id)
+        agent = (
+            Agent.objects.select_for_update(of=("self",)).select_related("current").get(id=agent.id)
+        )
         _permit(agent, rules)
         if agent.current is not None and agent.current.digest == digest:
             return agent.current, False
@@ -57,8 +59,16 @@ def apply_agent(
         agent.current = version
         agent.save(update_fields=["current"])
         ports.audit().record(
-            [Audit("agent.applied", actor, "agent", str(agent.id), project_id=project.id,
-                   data={"name": agent.name, "version": number, "digest": digest})]
+            [
+                Audit(
+                    "agent.applied",
+                    actor,
+                    "agent",
+                    str(agent.id),
+                    project_id=project.id,
+                    data={"name": agent.name, "version": number, "digest": digest},
+                )
+            ]
         )
     return version, True
 
@@ -69,7 +79,9 @@ def check(definition: Mapping[str, Any]) -> dict[str, Json]:
         raise InvalidInput("An agent is a mapping with at least `name` and `instructions`.")
     for key, value in definition.items():
         if key not in FIELDS:
-            raise InvalidInput(f"{key}: unknown field; there are {', '.join(FIELDS)}.", field=str(key))
+            raise InvalidInput(
+                f"{key}: unknown field; there are {', '.join(FIELDS)}.", field=str(key)
+            )
         if not isinstance(value, FIELDS[key]):
             raise InvalidInput(f"{key}: must be a {FIELDS[key].__name__}.", field=str(key))
     clean: dict[str, Any] = dict(storable(dict(definition)))
@@ -95,7 +107,10 @@ def _permit(agent: Agent, rules: list[Rule]) -> None:
         return
     ToolPermission.objects.bulk_create(
         ToolPermission(
-            agent=agent, tool=rule.tool, verdict=rule.verdict.value, constraints=dict(rule.constraints)
+            agent=agent,
+            tool=rule.tool,
+            verdict=rule.verdict.value,
+            constraints=dict(rule.constraints),
         )
         for rule in rules
     )

@@ -14,6 +14,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils import timezone
+from pydantic_ai.messages import ModelResponse
 
 from runtime_core import agents, decisions, ports, transitions
 from runtime_core.errors import (
@@ -38,7 +39,10 @@ from runtime_core.values import Actor, Audit, Json
 
 apply_agent = agents.apply_agent
 
-def create_thread(actor: Actor, project: Project, metadata: Mapping[str, Json] | None = None) -> Thread:
+
+def create_thread(
+    actor: Actor, project: Project, metadata: Mapping[str, Json] | None = None
+) -> Thread:
     """A new conversation."""
     return Thread.objects.create(
         project=project, created_by_id=_person(actor), metadata=_metadata(metadata)
@@ -59,13 +63,15 @@ def start_run(
     text = _input(input)
     chosen = Agent.objects.select_related("current").filter(project=project, name=agent).first()
     if chosen is None or chosen.current is None:
-        raise NotFound(f"There is no agent {storable_text(agent)[:60]!r} in this project.", field="agent")
+        raise NotFound(
+            f"There is no agent {storable_text(agent)[:60]!r} in this project.", field="agent"
+        )
     bounds = requested({**chosen.current.definition.get("limits", {}), **(limits or {})})
     clean = _metadata(metadata)
     _refuse_when_full(project)
     with transaction.atomic():
         thread = _thread(actor, project, thread_id)
-        run = _insert_run(actor, chosen, thread, text, bounds, clean)
+        run = _insert_run(actor, chosen, thread, text, bounds, clean, chosen.current.id)
         _say(run, text)
         seq = transitions.tell(
             run.id, [NewEvent("run_status", {"from": None, "to": "pending", "cause": "created"})]
@@ -79,7 +85,9 @@ def cancel_run(actor: Actor, run: Run) -> Run:
     with transaction.atomic():
         locked = Run.objects.select_for_update().get(id=run.id)
         if locked.state.ended:
-            raise IllegalTransition(f"The run has ended already: it is {locked.status}.", status=locked.status)
+            raise IllegalTransition(
+                f"The run has ended already: it is {locked.status}.", status=locked.status
+            )
         if locked.cancel_requested_at is None:
             locked.cancel_requested_at = timezone.now()
             locked.cancel_requested_by_id = actor.user_id
@@ -139,7 +147,9 @@ def fork_run(
     changes = dict(changes or {})
     unknown = set(changes) - {"input", "limits"}
     if unknown:
-        raise InvalidInput(f"changes: {', '.join(sorted(unknown))} cannot be changed; input and limits can.")
+        raise InvalidInput(
+            f"changes: {', '.join(sorted(unknown))} cannot be changed; input and limits can."
+        )
     checkpoint = Checkpoint.objects.filter(id=checkpoint_id, run=run).first()
     if checkpoint is None:
         raise NotFound("This run has no such checkpoint.", field="checkpoint_id")
@@ -176,10 +186,15 @@ def _cancel_parked(run: Run) -> int:
         status__in=[s.value for s in CallStatus if s.ended] + [CallStatus.UNKNOWN.value]
     )
     text = "Not executed: the run was cancelled."
-    lost = open_calls.filter(status=CallStatus.EXECUTING.value).exclude(effect__in=["read", "idempotent"])
+    lost = open_calls.filter(status=CallStatus.EXECUTING.value).exclude(
+        effect__in=["read", "idempotent"]
+    )
     lost.update(status=CallStatus.UNKNOWN.value, ended_at=timezone.now(), result_redacted=text)
     open_calls.update(
-        status=CallStatus.CANCELLED.value, ended_at=timezone.now(), result_text=text, result_redacted=text
+        status=CallStatus.CANCELLED.value,
+        ended_at=timezone.now(),
+        result_text=text,
+        result_redacted=text,
     )
     _answer_calls(run)
     return transitions.move(run.id, RunStatus.CANCELLED, "cancel")
@@ -199,7 +214,9 @@ def _answer_calls(run: Run) -> None:
 
 def _tell_cancelling(run: Run, actor: Actor) -> int:
     name = ports.redactor().text(actor.name)
-    return transitions.tell(run.id, [NewEvent("progress", {"message": f"Cancelling: asked by {name}"})])
+    return transitions.tell(
+        run.id, [NewEvent("progress", {"message": f"Cancelling: asked by {name}"})]
+    )
 
 
 def _insert_run(
@@ -209,7 +226,7 @@ def _insert_run(
     text: str,
     bounds: RequestedLimits,
     metadata: dict[str, Json],
-    version_id: uuid.UUID | None = None,
+    version_id: uuid.UUID,
     parent: Run | None = None,
 ) -> Run:
     shown = ports.redactor().text(text)
@@ -219,7 +236,7 @@ def _insert_run(
                 project_id=agent.project_id,
                 thread=thread,
                 agent=agent,
-                agent_version_id=version_id or agent.current_id,
+                agent_version_id=version_id,
                 created_by_id=_person(actor),
                 parent=parent,
                 title=_title(shown),
@@ -254,7 +271,7 @@ def _copy_messages(source: Run, checkpoint: Checkpoint, fork: Run) -> None:
     before = Message.objects.filter(thread_id=source.thread_id)
     if first is not None:
         own = list(Message.objects.filter(run=source).order_by("position")[: checkpoint.messages])
-        if own and isinstance(wire.load(json.loads(own[-1].body)), wire.ModelResponse):
+        if own and isinstance(wire.load(json.loads(own[-1].body)), ModelResponse):
             own.pop()
         kept = [*before.filter(position__lt=first.position).order_by("position"), *own]
     else:
@@ -290,7 +307,8 @@ def _input(text: str) -> str:
     clean = storable_text(text)
     if len(clean.encode()) > limits().input_bytes:
         raise InvalidInput(
-            f"input: {len(clean.encode())} bytes are too many; at most {limits().input_bytes}.", field="input"
+            f"input: {len(clean.encode())} bytes are too many; at most {limits().input_bytes}.",
+            field="input",
         )
     return clean
 
@@ -310,7 +328,17 @@ def _person(actor: Actor) -> int:
 
 def _audit(action: str, actor: Actor, run: Run, **data: Json) -> None:
     ports.audit().record(
-        [Audit(action, actor, "run", str(run.id), project_id=run.project_id, run_id=run.id, data=data)]
+        [
+            Audit(
+                action,
+                actor,
+                "run",
+                str(run.id),
+                project_id=run.project_id,
+                run_id=run.id,
+                data=data,
+            )
+        ]
     )
 
 
@@ -320,4 +348,3 @@ def _after(run: Run, seq: int, *, due: bool = False, inbox: bool = False) -> Run
     if due:
         wake_run(run.id)
     return Run.objects.select_related("agent", "agent_version", "created_by").get(id=run.id)
-

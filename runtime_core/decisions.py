@@ -95,7 +95,9 @@ def settle(
     kind = InterruptKind(interrupt.kind)
     if action not in states.ALLOWED_ACTIONS[kind]:
         allowed = ", ".join(states.ALLOWED_ACTIONS[kind])
-        raise InvalidPayload(f"action: {action!r} does not fit this request; it takes {allowed}.", field="action")
+        raise InvalidPayload(
+            f"action: {action!r} does not fit this request; it takes {allowed}.", field="action"
+        )
     reason = clip(storable_text(reason.strip()), 4_000)[0]
     match action:
         case "approve":
@@ -138,7 +140,9 @@ def expire_due() -> int:
     due = Interrupt.objects.filter(
         status=InterruptStatus.OPEN.value, expires_at__lte=timezone.now()
     ).order_by("expires_at")
-    return sum(_expire(interrupt_id) for interrupt_id in list(due.values_list("id", flat=True)[:200]))
+    return sum(
+        _expire(interrupt_id) for interrupt_id in list(due.values_list("id", flat=True)[:200])
+    )
 
 
 def withdraw_all(run: Run) -> int:
@@ -166,7 +170,9 @@ def _edit(call: ToolCall, interrupt: Interrupt, args: dict[str, Json] | None) ->
         raise InvalidPayload("args: an edit needs the complete arguments.", field="args")
     tool = registry().get(call.tool)
     if tool is None:
-        raise InvalidPayload(f"The tool {call.tool} no longer exists; reject the request.", field="action")
+        raise InvalidPayload(
+            f"The tool {call.tool} no longer exists; reject the request.", field="action"
+        )
     text = canonical(args)
     try:
         schema.parse(tool, text)
@@ -225,10 +231,16 @@ def _close(
     interrupt.decided_by_id = actor.user_id
     interrupt.comment = ports.redactor().text(storable_text(comment))
     interrupt.save()
-    word = {"approve": "approved", "edit": "changed and approved", "respond": "answered"}.get(action, "rejected")
+    word = {"approve": "approved", "edit": "changed and approved", "respond": "answered"}.get(
+        action, "rejected"
+    )
     name = ports.redactor().text(actor.name)
-    events = [NewEvent("progress", {"message": f"{name} {word} {locked.tool_call.tool}",
-                                    "interrupt": str(interrupt.id)})]
+    events = [
+        NewEvent(
+            "progress",
+            {"message": f"{name} {word} {locked.tool_call.tool}", "interrupt": str(interrupt.id)},
+        )
+    ]
     if locked.tool_call.ended_at is not None:
         events.append(_result_event(locked.tool_call))
     still_open = Interrupt.objects.filter(run=run, status=InterruptStatus.OPEN.value).exists()
@@ -243,8 +255,13 @@ def _close(
 def _result_event(call: ToolCall) -> NewEvent:
     return NewEvent(
         "tool_call_result",
-        {"call_id": call.call_id, "tool": call.tool, "status": call.status,
-         "result": call.result_redacted, "truncated": False},
+        {
+            "call_id": call.call_id,
+            "tool": call.tool,
+            "status": call.status,
+            "result": call.result_redacted,
+            "truncated": False,
+        },
     )
 
 

@@ -1,4 +1,4 @@
-"""What a first start finds: demo people, one project, two agents. Only `make up` and `make demo` install it, on loopback."""
+"""What a first start finds: demo people, one project, two agents. Only `up` and `demo` install it, on loopback."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PEOPLE: dict[str, tuple[str, ...]] = {
 }
 AGENTS = "evals/agents.yaml"
 # What else a demo needs in its database, such as orders to refund.
-SEEDS = ("evals.shop.seed.install",)
+SEEDS = ("evals.shop.demo_orders.seed",)
 
 
 def install() -> None:

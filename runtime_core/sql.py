@@ -139,7 +139,7 @@ WITH moved AS (
 SELECT version, last_seq, cancel_requested_at, pause_requested_at FROM moved
 """
 
-# Events of a step that still goes on. Not synced to disk: the step's own commit, later in the log, is, and syncs these too.
+# Events of a step that still goes on. Not synced to disk: the step's own commit, later in the log, syncs these too.
 APPEND_EVENTS = """
 WITH relaxed AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true) AS v

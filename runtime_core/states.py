@@ -29,9 +29,7 @@ class RunStatus(enum.StrEnum):
         return self in ENDED
 
 
-ENDED = frozenset(
-    {RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.TIMED_OUT}
-)
+ENDED = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.TIMED_OUT})
 PARKED = frozenset({RunStatus.PENDING, RunStatus.WAITING, RunStatus.INTERRUPTED, RunStatus.PAUSED})
 
 _P, _R, _W, _I, _H = (

@@ -17,7 +17,9 @@ _INTERRUPT_STATUS = {
 }
 
 
-def run_span(run: Run, epoch: int, ended_at: dt.datetime | None = None, status: str = "open") -> Span:
+def run_span(
+    run: Run, epoch: int, ended_at: dt.datetime | None = None, status: str = "open"
+) -> Span:
     """The root of a run's trace; its id is the run's."""
     return Span(
         id=run.id,
@@ -29,7 +31,11 @@ def run_span(run: Run, epoch: int, ended_at: dt.datetime | None = None, status: 
         ended_at=ended_at,
         status=status,
         epoch=epoch,
-        attrs={"agent": run.agent.name, "version": run.agent_version.number, "attempt": run.attempt},
+        attrs={
+            "agent": run.agent.name,
+            "version": run.agent_version.number,
+            "attempt": run.attempt,
+        },
     )
 
 
@@ -61,6 +67,11 @@ def settled_span(interrupt: Interrupt) -> Span:
         ended_at=interrupt.decided_at,
         status=_INTERRUPT_STATUS.get(interrupt.status, "ok"),
         epoch=interrupt.run.lease_epoch,
-        attrs={"kind": interrupt.kind, "risk": interrupt.risk, "why": interrupt.reason,
-               "outcome": interrupt.status, "decided_by": interrupt.decided_by_id},
+        attrs={
+            "kind": interrupt.kind,
+            "risk": interrupt.risk,
+            "why": interrupt.reason,
+            "outcome": interrupt.status,
+            "decided_by": interrupt.decided_by_id,
+        },
     )

@@ -75,7 +75,9 @@ def claim(worker: str, run_id: uuid.UUID | None = None) -> tuple[Claim, int] | N
     """Take one pending run that is due (that one, if `run_id` is given) and its last_seq; None if there is none."""
     statement = sql.CLAIM_ONE if run_id else sql.CLAIM_ANY
     failpoint("claim.before")
-    row = _one(statement, {"run": run_id, "worker": worker, "lease_seconds": limits().lease_seconds})
+    row = _one(
+        statement, {"run": run_id, "worker": worker, "lease_seconds": limits().lease_seconds}
+    )
     failpoint("claim.after")
     if row is None:
         return None
@@ -201,9 +203,7 @@ def move(
 
 def tell(run_id: uuid.UUID, events: Sequence[NewEvent]) -> int:
     """Add events to a run that nobody holds, in the caller's transaction; its last_seq."""
-    row = _one(
-        sql.TELL, {"run": run_id, "n_events": len(events), "events": _events_json(events)}
-    )
+    row = _one(sql.TELL, {"run": run_id, "n_events": len(events), "events": _events_json(events)})
     if row is None:
         raise IllegalTransition("The run is gone.")
     return int(row[0])
@@ -249,9 +249,7 @@ def _commit_params(
     }
 
 
-def _written(
-    statement: str, params: dict[str, Any], claim: Claim, is_mine: Any
-) -> tuple[Any, ...]:
+def _written(statement: str, params: dict[str, Any], claim: Claim, is_mine: Any) -> tuple[Any, ...]:
     """Run a fenced statement; where the connection breaks, find out under lock whether it committed."""
     try:
         row = _one(statement, params)

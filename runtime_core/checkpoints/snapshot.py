@@ -53,5 +53,7 @@ def verify(checkpoint: Checkpoint | None, bodies: list[str]) -> str:
         raise StateUnusable(f"Checkpoint {checkpoint.id} covers messages that are missing.")
     covered = extend(EMPTY_DIGEST, bodies[: checkpoint.messages])
     if seal(covered, checkpoint.state) != checkpoint.digest:
-        raise StateUnusable(f"Checkpoint {checkpoint.id} or its messages were changed after it was saved.")
+        raise StateUnusable(
+            f"Checkpoint {checkpoint.id} or its messages were changed after it was saved."
+        )
     return extend(covered, bodies[checkpoint.messages :])

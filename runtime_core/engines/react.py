@@ -15,7 +15,9 @@ class React:
         if not view.answered:
             return AskModel()
         if any(call.status is CallStatus.CANCELLED for call in view.calls):
-            return GiveUp("outcome_unknown", "A person stopped the run: a tool's outcome is unknown.")
+            return GiveUp(
+                "outcome_unknown", "A person stopped the run: a tool's outcome is unknown."
+            )
         if any(call.status is CallStatus.UNKNOWN for call in view.calls):
             return AskPeople()
         for call in view.calls:

@@ -80,7 +80,11 @@ def follow(
 def begin_events(work: Work, call: CallRecord) -> list[NewEvent]:
     """What tells that a call starts now."""
     announced = work.open_step("tool", call.tool)
-    data = {"call_id": call.call_id, "tool": call.tool, "args": ledger.redacted_args(call.args_text)}
+    data = {
+        "call_id": call.call_id,
+        "tool": call.tool,
+        "args": ledger.redacted_args(call.args_text),
+    }
     return [announced, NewEvent("tool_call_start", data, announced.step)]
 
 
@@ -103,8 +107,12 @@ def ask(work: Work, result: Continuation) -> None:
                 row["id"],
                 project_id=work.run.project_id,
                 run_id=work.run_id,
-                data={"kind": kind.value, "tool": call.tool, "risk": call.risk.value,
-                      "digest": row["digest"]},
+                data={
+                    "kind": kind.value,
+                    "tool": call.tool,
+                    "risk": call.risk.value,
+                    "digest": row["digest"],
+                },
             )
         )
     result.outcome = Ask()

@@ -63,7 +63,9 @@ class Watch:
         with self._lock:
             self._holds[claim.run_id] = hold
             if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._run, name="interlock-watch", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run, name="interlock-watch", daemon=True
+                )
                 self._thread.start()
         self._wanted.set()
         if self._shutting_down:
@@ -151,7 +153,7 @@ class _Signal:
                 client = redis.Redis.from_url(
                     settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=1
                 )
-                self._pubsub = client.pubsub(ignore_subscribe_messages=True)
+                self._pubsub = client.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
                 self._pubsub.subscribe(CHANNEL)
             self._pubsub.get_message(timeout=seconds)
         except (redis.RedisError, OSError):
@@ -174,7 +176,9 @@ watch = Watch()
 def signal(run_id: uuid.UUID) -> None:
     """Tell all workers to look at their runs' wishes now; best effort."""
     try:
-        client = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5)
+        client = redis.Redis.from_url(
+            settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5
+        )
         with client:
             client.publish(CHANNEL, str(run_id))
     except (redis.RedisError, OSError):

@@ -1,6 +1,6 @@
 """Drives one claimed run, step by step, until it ends, must wait, or is no longer ours.
 
-    claim → restore → (decide → authorise → perform → save → outcome)* → let go
+claim → restore → (decide → authorise → perform → save → outcome)* → let go
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def advance(worker: str, run_id: uuid.UUID | None = None) -> bool:
     if claimed is None:
         return False
     claim, _ = claimed
-    with structlog.contextvars.bound_contextvars(run=str(claim.run_id), epoch=claim.epoch):
-        with watch.held(claim) as hold:
-            _drive_safely(claim, hold)
+    about = {"run": str(claim.run_id), "epoch": claim.epoch}
+    with structlog.contextvars.bound_contextvars(**about), watch.held(claim) as hold:
+        _drive_safely(claim, hold)
     return True
 
 
 def _drive_safely(claim: Claim, hold: Hold) -> None:
-    """Nothing that goes wrong here loses the run: what cannot be written now is done by who claims it after the lease."""
+    """Nothing that goes wrong here loses the run: what cannot be written now does who claims it after the lease."""
     try:
         drive(claim, hold)
     except Fenced:

@@ -69,7 +69,9 @@ def _closed(call: CallRecord) -> CallRecord:
     """A call that nobody will run any more."""
     if call.status in _OPEN:
         return call.ended_with(
-            ToolOutcome("cancelled", "Not executed: the run was interrupted.", error_code="cancelled")
+            ToolOutcome(
+                "cancelled", "Not executed: the run was interrupted.", error_code="cancelled"
+            )
         )
     if call.status is CallStatus.EXECUTING:
         status = "cancelled" if call.effect.repeatable else "unknown"

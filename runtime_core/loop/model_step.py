@@ -20,7 +20,6 @@ from runtime_core.loop.deltas import DeltaWriter
 from runtime_core.loop.ending import end
 from runtime_core.loop.outcome import Fail, Go, Outcome, Stop, Wait
 from runtime_core.loop.work import OpenStep, Work
-from runtime_core.states import CallStatus
 from runtime_core.tools import gate, ledger
 from runtime_core.tools.ledger import CallRecord
 from runtime_core.transitions import NewEvent, StepCommit
@@ -41,7 +40,7 @@ def take(work: Work, hold: Hold) -> Outcome:
     deltas = DeltaWriter(work, step.index)
     try:
         answer = _listen(call, hold, deltas)
-        _refuse_empty(answer)
+        _refuse_unusable(answer)
     except StreamStopped as stopped:
         return _stopped(work, hold, step, span, deltas, stopped)
     except ModelError as error:
@@ -86,7 +85,12 @@ def _listen(call: ModelCall, hold: Hold, deltas: DeltaWriter) -> Answer:
     return answer
 
 
-def _refuse_empty(answer: Answer) -> None:
+def _refuse_unusable(answer: Answer) -> None:
+    """A call that was cut off is not repaired and not run: the model is asked again, within the budget of retries."""
+    if (answer.response.metadata or {}).get("dropped_calls"):
+        raise ModelProtocolError(
+            "The model's answer was cut off by its token limit in the middle of a tool call; none was run."
+        )
     if not answer.text.strip() and not wire.calls_of(answer.response):
         raise ModelProtocolError("The model's answer was empty.", empty=True)
 
@@ -111,8 +115,11 @@ def _save(
         rolling=rolling,
         state={"next_step": work.next_step, "steps": work.steps + 1},
     )
-    told = [*tail, *(result_event(c, step.index) for c in calls if c.status.ended),
-            NewEvent("checkpoint", {"id": point["id"], "reason": "model"}, step.index)]
+    told = [
+        *tail,
+        *(result_event(c, step.index) for c in calls if c.status.ended),
+        NewEvent("checkpoint", {"id": point["id"], "reason": "model"}, step.index),
+    ]
     give_up = _too_many_malformed(work, calls)
     after = follow(work, calls, deltas.text, begin=not (hold.stop.is_set() or give_up))
     if give_up:
@@ -123,8 +130,18 @@ def _save(
             to=after.to,
             cause=after.cause,
             next_step=work.next_step,
-            steps=[step_row(work, step, "succeeded", {"finish_reason": answer.finish_reason,
-                                                      "model": answer.model, "calls": len(calls)})],
+            steps=[
+                step_row(
+                    work,
+                    step,
+                    "succeeded",
+                    {
+                        "finish_reason": answer.finish_reason,
+                        "model": answer.model,
+                        "calls": len(calls),
+                    },
+                )
+            ],
             messages=rows,
             new_calls=[ledger.new_row(call) for call in after.calls],
             interrupts=after.interrupts,
@@ -150,25 +167,18 @@ def _save(
 
 
 def _authorise(work: Work, step: int, answer: Answer) -> list[CallRecord]:
-    proposed = wire.calls_of(answer.response)
-    records = gate.authorise(
-        proposed, run_id=work.run_id, step=step, tools=work.tools, rules=work.rules
+    return gate.authorise(
+        answer.calls, run_id=work.run_id, step=step, tools=work.tools, rules=work.rules
     )
-    if answer.calls:
-        return records
-    message = "Your answer was cut off by the token limit, so none of its calls was run. Ask again, shorter."
-    return [
-        record.evolve(status=CallStatus.FAILED, error_code="invalid_arguments",
-                      result_text=message, result_redacted=message)
-        for record in records
-    ]
 
 
 def _too_many_malformed(work: Work, calls: list[CallRecord]) -> Fail | None:
     if ledger.malformed_in_a_row(work.run_id, calls) < limits().malformed_calls_in_a_row:
         return None
     last = calls[-1].result_redacted
-    return Fail("malformed_calls", f"The model's tool calls cannot be used, again and again. Last: {last}")
+    return Fail(
+        "malformed_calls", f"The model's tool calls cannot be used, again and again. Last: {last}"
+    )
 
 
 def _stopped(
@@ -193,7 +203,7 @@ def _stopped(
 def _failed(
     work: Work, hold: Hold, step: OpenStep, span: Span, deltas: DeltaWriter, error: ModelError
 ) -> Outcome:
-    """No complete answer came: try again, now or later, or fail. Nothing of what came is executed or told to the model."""
+    """No complete answer came: try again, now or later, or fail. Nothing of what came is executed or fed back."""
     failures = work.model_failures + 1
     message = ports.redactor().text(error.message)
     wait = retry.delay(error, failures)
@@ -208,15 +218,31 @@ def _failed(
         failed = Fail(error.code, message, retryable=retryable)
         end(work, failed, steps=[row], events=told, usage=usage, model_failures=failures)
         return failed
-    told.append(NewEvent("error", {"code": error.code, "message": message, "retryable": True,
-                                   "retry_in_s": round(wait, 1)}, step.index))
+    told.append(
+        NewEvent(
+            "error",
+            {
+                "code": error.code,
+                "message": message,
+                "retryable": True,
+                "retry_in_s": round(wait, 1),
+            },
+            step.index,
+        )
+    )
     if wait > limits().park_after_seconds:
         later = Wait(clock.now() + dt.timedelta(seconds=wait))
         end(work, later, steps=[row], events=told, usage=usage, model_failures=failures)
         return later
     work.commit(
-        StepCommit(next_step=work.next_step, steps=[row], events=told, usage=usage,
-                   model_failures=failures, progress=False)
+        StepCommit(
+            next_step=work.next_step,
+            steps=[row],
+            events=told,
+            usage=usage,
+            model_failures=failures,
+            progress=False,
+        )
     )
     work.step = None
     hold.stop.wait(wait)

@@ -37,7 +37,9 @@ class ProgressWriter:
             self._bytes += len(message.encode("utf-8", "replace"))
             self._latest.append((message, fraction))
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="interlock-progress", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run, name="interlock-progress", daemon=True
+                )
                 self._thread.start()
 
     def close(self) -> None:

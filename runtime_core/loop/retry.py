@@ -18,7 +18,7 @@ def delay(error: InterlockError, failures: int, jitter: float | None = None) -> 
         return None
     step = min(bounds.backoff_base_seconds * 2 ** (failures - 1), bounds.backoff_max_seconds)
     part = random.random() if jitter is None else jitter  # noqa: S311 - not for secrets
-    asked = error.data.get("retry_after")
+    asked: object = error.data.get("retry_after")
     if isinstance(asked, int | float) and asked >= 0:
         # Never sooner than asked, even where that is longer than our own longest wait.
         return float(min(max(asked, step / 2), 86_400))

@@ -12,7 +12,7 @@ from runtime_core.loop.continuation import begin_events, follow
 from runtime_core.loop.control import Hold
 from runtime_core.loop.ending import end
 from runtime_core.loop.model_step import result_event, step_row
-from runtime_core.loop.outcome import Fail, Go, Outcome, Stop
+from runtime_core.loop.outcome import Fail, Outcome, Stop
 from runtime_core.loop.progress import ProgressWriter
 from runtime_core.loop.work import OpenStep, Work
 from runtime_core.models import Interrupt
@@ -38,7 +38,9 @@ def take(work: Work, hold: Hold, call: CallRecord) -> Outcome:
             return recovered
         call = recovered
     if tool is None:
-        return _refuse(work, hold, call, None, "rejected", f"The tool {call.tool} no longer exists.")
+        return _refuse(
+            work, hold, call, None, "rejected", f"The tool {call.tool} no longer exists."
+        )
     return _perform(work, hold, call, tool)
 
 
@@ -68,9 +70,7 @@ def _begin(work: Work, call: CallRecord, *, again: bool = False) -> CallRecord:
     return executing
 
 
-def _recover(
-    work: Work, hold: Hold, call: CallRecord, tool: Tool | None
-) -> CallRecord | Outcome:
+def _recover(work: Work, hold: Hold, call: CallRecord, tool: Tool | None) -> CallRecord | Outcome:
     """A call that a lost worker left executing: run it again if that is harmless, ask its tool, or ask a person."""
     if call.effect.repeatable:
         return _begin(work, call, again=True)
@@ -232,8 +232,12 @@ def _step_status(call: CallRecord) -> str:
 
 
 def _detail(call: CallRecord) -> dict[str, Json]:
-    return {"call_id": call.call_id, "status": call.status.value, "error": call.error_code,
-            "why": call.verdict_reason}
+    return {
+        "call_id": call.call_id,
+        "status": call.status.value,
+        "error": call.error_code,
+        "why": call.verdict_reason,
+    }
 
 
 def _open_span(work: Work, step: OpenStep, call: CallRecord) -> Span:
@@ -246,8 +250,12 @@ def _open_span(work: Work, step: OpenStep, call: CallRecord) -> Span:
         started_at=step.started_at,
         epoch=work.claim.epoch,
         step=step.index,
-        attrs={"risk": call.risk.value, "effect": call.effect.value, "why": call.verdict_reason,
-               "attempt": call.attempts},
+        attrs={
+            "risk": call.risk.value,
+            "effect": call.effect.value,
+            "why": call.verdict_reason,
+            "attempt": call.attempts,
+        },
         input=call.args,
     )
     ports.spans().write([span])
@@ -255,7 +263,9 @@ def _open_span(work: Work, step: OpenStep, call: CallRecord) -> Span:
 
 
 def _close_span(span: Span, call: CallRecord) -> None:
-    status = {CallStatus.SUCCEEDED: "ok", CallStatus.CANCELLED: "cancelled"}.get(call.status, "error")
+    status = {CallStatus.SUCCEEDED: "ok", CallStatus.CANCELLED: "cancelled"}.get(
+        call.status, "error"
+    )
     closed = Span(
         id=span.id,
         run_id=span.run_id,

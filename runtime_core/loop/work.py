@@ -38,7 +38,7 @@ class OpenStep:
 
 @dataclass(slots=True)
 class Work:
-    """One claimed run. Mutable, used by the one thread that drives it; only `commit` and `append` change what is stored."""
+    """One claimed run, for the one thread that drives it; only `commit` and `append` change what is stored."""
 
     claim: Claim
     seen: Seen
@@ -67,7 +67,9 @@ class Work:
         """Where the run is, for its engine."""
         last = self.history[-1] if self.history else None
         answered = isinstance(last, ModelResponse)
-        return View(answered=answered, text=self.output, calls=tuple(self.calls) if answered else ())
+        return View(
+            answered=answered, text=self.output, calls=tuple(self.calls) if answered else ()
+        )
 
     def open_step(self, kind: str, name: str) -> NewEvent:
         """Announce the next step; its index is used up even if the step is never committed."""
@@ -93,7 +95,9 @@ class Work:
         changes_inbox = step.to is not RunStatus.RUNNING
         announce(self.claim.run_id, seq, self.run.project_id, inbox=changes_inbox)
 
-    def say(self, step: int, messages: Sequence[ModelMessage]) -> tuple[list[dict[str, Json]], list[str]]:
+    def say(
+        self, step: int, messages: Sequence[ModelMessage]
+    ) -> tuple[list[dict[str, Json]], list[str]]:
         """Rows for these messages behind those stored already, and their bodies."""
         bodies = [canonical(wire.dump(message)) for message in messages]
         rows = [

@@ -1,5 +1,7 @@
 """The stored rows, one file an aggregate."""
 
+from __future__ import annotations
+
 from runtime_core.models.agent import Agent, AgentVersion, ToolPermission
 from runtime_core.models.checkpoint import Checkpoint
 from runtime_core.models.event import Event

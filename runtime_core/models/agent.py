@@ -61,7 +61,9 @@ class ToolPermission(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="permissions")
-    tool = models.CharField(max_length=100, help_text="The tool's name, or a pattern such as git_*.")
+    tool = models.CharField(
+        max_length=100, help_text="The tool's name, or a pattern such as git_*."
+    )
     verdict = models.CharField(max_length=8, choices=[(v.value, v.value) for v in Verdict])
     constraints = models.JSONField(
         default=dict,

@@ -40,9 +40,7 @@ class Membership(models.Model):
     """One role of one person in one project."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="memberships")
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships"
-    )
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=12, choices=Role)
 
     class Meta:

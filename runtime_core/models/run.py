@@ -54,11 +54,14 @@ class Run(models.Model):
     deadline_s = models.PositiveIntegerField()
     deadline_at = models.DateTimeField(null=True)
 
-    output = models.TextField(null=True)
+    # Null: there is none yet; an empty text is an answer.
+    output = models.TextField(null=True)  # noqa: DJ001
     error = models.JSONField(null=True)
     created_at = models.DateTimeField(db_default=models.functions.Now())
     started_at = models.DateTimeField(null=True)
-    stopped_at = models.DateTimeField(null=True, help_text="When it last began to wait for a person.")
+    stopped_at = models.DateTimeField(
+        null=True, help_text="When it last began to wait for a person."
+    )
     ended_at = models.DateTimeField(null=True)
 
     class Meta:

@@ -10,7 +10,7 @@ from runtime_core.states import CallStatus
 
 
 class ToolCall(models.Model):
-    """One call. `args_text` and `result_text` are the exact raw texts (never rendered); the redacted copies are shown."""
+    """One call. `args_text` and `result_text` are the raw texts, never rendered; the redacted copies are shown."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     run = models.ForeignKey(Run, models.CASCADE, related_name="tool_calls")
@@ -30,7 +30,8 @@ class ToolCall(models.Model):
     attempts = models.PositiveSmallIntegerField(default=0)
     epoch = models.PositiveBigIntegerField(default=0)
     error_code = models.CharField(max_length=60, blank=True)
-    result_text = models.TextField(null=True)
+    # Null: it has not ended; an empty text is a result.
+    result_text = models.TextField(null=True)  # noqa: DJ001
     result_redacted = models.JSONField(null=True)
     truncated = models.BooleanField(default=False)
     edited = models.BooleanField(default=False)

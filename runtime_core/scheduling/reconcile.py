@@ -35,7 +35,10 @@ def dispatch() -> int:
 def wake_due() -> int:
     """Re-queue runs that waited for a time which has come; how many."""
     due = Run.objects.filter(status=RunStatus.WAITING.value, available_at__lte=timezone.now())
-    return sum(_move(run_id, RunStatus.PENDING, "wake") for run_id in list(due.values_list("id", flat=True)[:BATCH]))
+    return sum(
+        _move(run_id, RunStatus.PENDING, "wake")
+        for run_id in list(due.values_list("id", flat=True)[:BATCH])
+    )
 
 
 def reconcile() -> int:
@@ -68,12 +71,19 @@ def _move(run_id: uuid.UUID, to: RunStatus, cause: str, **changes: object) -> bo
             project_id = Run.objects.values_list("project_id", flat=True).get(id=run_id)
             if to.ended:
                 ports.audit().record(
-                    [Audit("run.ended", SYSTEM, "run", str(run_id), project_id=project_id,
-                           run_id=run_id, data={"status": to.value})]
+                    [
+                        Audit(
+                            "run.ended",
+                            SYSTEM,
+                            "run",
+                            str(run_id),
+                            project_id=project_id,
+                            run_id=run_id,
+                            data={"status": to.value},
+                        )
+                    ]
                 )
     except IllegalTransition:
         return False
     announce(run_id, seq, project_id, inbox=False)
     return True
-
-

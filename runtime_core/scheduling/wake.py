@@ -23,7 +23,9 @@ def send(run_id: uuid.UUID) -> bool:
     from celery import current_app
 
     try:
-        current_app.send_task(ADVANCE, args=[str(run_id)], ignore_result=True, retry=False, expires=30)
+        current_app.send_task(
+            ADVANCE, args=[str(run_id)], ignore_result=True, retry=False, expires=30
+        )
     except (BrokerError, OSError) as error:
         log.warning("wake.lost", run=str(run_id), error=type(error).__name__)
         return False
