@@ -100,4 +100,5 @@ def issue_refund(
 
 def _receipt(refund: Refund) -> Receipt:
     order = refund.order
-    return Receipt(refund.pk, order.number, refund.amount, order.currency, order.refundable())
+    amount = refund.amount.quantize(Decimal("0.01"))
+    return Receipt(refund.pk, order.number, amount, order.currency, order.refundable())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pydantic_core
 
@@ -18,17 +18,18 @@ def storable_result(returned: Any, max_bytes: int) -> tuple[Json, bool]:
     Models, dataclasses, enums and dates become JSON, decimals text. Never raises: a tool that did
     its work must not count as failed because of what it returned.
     """
-    value = _bounded(_json(returned), max_bytes)
-    return value
+    value = _json(returned)
+    try:
+        return _bounded(value, max_bytes)
+    except (ValueError, RecursionError):  # such as a number with more digits than JSON may have
+        return f"<{type(returned).__name__} that cannot be written as JSON>", False
 
 
 def _json(returned: Any) -> Json:
+    mode: Literal["base64", "utf8"] = "base64" if _has_binary(returned) else "utf8"
     try:
         plain = pydantic_core.to_jsonable_python(
-            returned,
-            fallback=_describe,
-            inf_nan_mode="strings",
-            bytes_mode="base64" if _has_binary(returned) else "utf8",
+            returned, fallback=_describe, inf_nan_mode="strings", bytes_mode=mode
         )
     except Exception:  # noqa: BLE001  a value with a broken or endless serialisation is still described
         plain = _describe(returned)
@@ -56,12 +57,22 @@ def _bounded(value: Json, max_bytes: int) -> tuple[Json, bool]:
     if _size(value) <= max_bytes:
         return value, False
     if isinstance(value, str):
-        return clip(value, max_bytes // 2)[0], True
+        return _clipped(value, max_bytes), True
     if isinstance(value, dict):
         shortened = _with_shorter_texts(value, max_bytes)
         if shortened is not None:
             return shortened, True
-    return {"text": clip(canonical(value), max_bytes // 2)[0]}, True
+    return {"text": _clipped(canonical(value), max_bytes)}, True
+
+
+def _clipped(text: str, max_bytes: int) -> str:
+    """Control characters and quotes take more room in JSON than in the text."""
+    room = max_bytes
+    while True:
+        room = room * 9 // 10
+        short = clip(text, room)[0]
+        if _size(short) <= max_bytes:
+            return short
 
 
 def _with_shorter_texts(value: dict[str, Json], max_bytes: int) -> dict[str, Json] | None:

@@ -119,6 +119,8 @@ def compensate(tool: Tool, args: Mapping[str, Json], result: Json, ctx: ToolCont
 
 
 def _call(tool: Tool, body: Callable[[ToolContext], Any], ctx: ToolContext) -> ToolOutcome:
+    if ctx.remaining <= 0:
+        return _ended("failed", "ToolTimedOut: the time was up before it started", "tool_timed_out")
     call = _Call(body, ctx, _seconds(tool, ctx))
     try:
         call.start()

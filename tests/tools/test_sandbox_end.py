@@ -118,7 +118,7 @@ def test_the_tree_dies_with_a_killed_worker(workspace: Path, marker: Marker, mom
 
 
 def _wait_for_bubblewrap(worker: subprocess.Popen[bytes]) -> None:
-    """Until the worker has any child at all: the earliest moment at which something could be left."""
+    """Until the worker has any child: the earliest moment at which something could be left."""
     until = time.monotonic() + 20
     while time.monotonic() < until:
         for stat in Path("/proc").glob("[0-9]*/stat"):

@@ -19,10 +19,15 @@ Path = Annotated[str, Field(min_length=1, max_length=1_000)]
 _PATCH = "/run/patch/change.diff"
 _FORBIDDEN_MODE = re.compile(r"^(new file mode|new mode) (120000|160000)\b", re.MULTILINE)
 # The reverse first: a call that is repeated after a crash must not add the same lines twice.
+# Counting again mends wrong line counts, but misreads some patches of several files: it comes second.
 _APPLY = """\
-strip=$1
-if git apply --reverse --check --recount -p"$strip" "$2" 2>/dev/null; then echo already; exit 0; fi
-git apply --recount --whitespace=nowarn -p"$strip" "$2" 2>&1 && echo applied
+for how in --no-recount --recount; do
+  if git apply --reverse --check "$how" -p"$1" "$2" 2>/dev/null; then echo already; exit 0; fi
+  if git apply --whitespace=nowarn "$how" -p"$1" "$2" 2>/tmp/why; then echo applied; exit 0; fi
+  [ -e /tmp/first ] || cp /tmp/why /tmp/first
+done
+cat /tmp/first
+exit 1
 """
 
 
