@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import config.urls  # noqa: F401 (loaded before a transaction is open: it takes seconds)
 from tests.approvals.world import World
 
 
