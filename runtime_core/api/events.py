@@ -30,6 +30,8 @@ router = Router(tags=["events"])
 
 HEARTBEAT_S = 15.0
 MAX_SEQ = 2**63 - 1
+# One JSON page; what is over it comes with the next one, from `next_after`.
+JSON_CHARACTERS = 8_000_000
 SSE = "text/event-stream"
 
 # What keeps servers and proxies between us and the client from holding events back.
@@ -59,7 +61,7 @@ def _page(run_id: uuid.UUID, after: int, limit: int | None) -> HttpResponse:
     size = limits().events_page if limit is None else limit
     if not 1 <= size <= limits().events_page:
         raise InvalidInput(f"limit must be from 1 to {limits().events_page}.", field="limit")
-    frames = read.after(run_id, after, size)
+    frames = read.after(run_id, after, size, JSON_CHARACTERS)
     next_after = frames[-1].seq if frames else after
     body = f'{{"events":[{",".join(frame.json for frame in frames)}],"next_after":{next_after}}}'
     return HttpResponse(body, content_type="application/json")

@@ -49,6 +49,7 @@ class Follower:
     def __init__(self, feed: Feed, after: int) -> None:
         self._feed = feed
         self._woken = asyncio.Event()
+        self._page = limits().socket_queue
         self.cursor = after
 
     async def batch(self, wait_s: float) -> Sequence[Frame]:
@@ -72,14 +73,21 @@ class Follower:
     async def _next(self) -> Sequence[Frame]:
         if self._feed.holds_after(self.cursor):
             return self._feed.newer_than(self.cursor)
+        run_id = self._feed.run_id
         try:
-            return await in_db_thread(
-                read.after, self._feed.run_id, self.cursor, limits().events_page
-            )
+            frames = await in_db_thread(read.after, run_id, self.cursor, self._page)
         except DATABASE_ERRORS as error:
-            _log.warning("events of %s could not be read, trying again: %s", self._feed.run_id, error)
+            _log.warning("events of %s could not be read, trying again: %s", run_id, error)
             await asyncio.sleep(RETRY_S)
             return []
+        self._adapt(frames)
+        return frames
+
+    def _adapt(self, frames: Sequence[Frame]) -> None:
+        # Asking for more than a page can carry would make the database render it for nothing.
+        if frames:
+            average = sum(frame.size for frame in frames) // len(frames) + 1
+            self._page = min(max(read.PAGE_CHARACTERS // average, 16), limits().events_page)
 
 
 class Feed:

@@ -13,10 +13,18 @@ from django.db import connection
 
 from runtime_core.states import RunStatus
 
+PAGE_CHARACTERS = 1_000_000
+
 # `data::text` is already JSON: it is put into the frame as it is, and parsed only where a page needs it.
+# A page ends where its texts exceed the budget, but always holds at least one event.
 _AFTER = """
-    SELECT seq, type, ts, step, data::text FROM event
-    WHERE run_id = %s AND seq > %s ORDER BY seq LIMIT %s
+    WITH page AS MATERIALIZED (
+        SELECT seq, type, ts, step, data::text AS data FROM event
+        WHERE run_id = %s AND seq > %s ORDER BY seq LIMIT %s
+    ), sized AS (
+        SELECT *, sum(length(data)) OVER (ORDER BY seq) - length(data) AS before FROM page
+    )
+    SELECT seq, type, ts, step, data FROM sized WHERE before < %s ORDER BY seq
 """
 _HEADS = "SELECT id, last_seq, status FROM run WHERE id = ANY(%s)"
 
@@ -80,10 +88,12 @@ class Frame:
         return len(self._data_text)
 
 
-def after(run_id: uuid.UUID, seq: int, limit: int) -> list[Frame]:
-    """Up to `limit` events of the run that follow `seq`, in order."""
+def after(
+    run_id: uuid.UUID, seq: int, limit: int, budget: int = PAGE_CHARACTERS
+) -> list[Frame]:
+    """Up to `limit` events of the run that follow `seq`, in order; fewer where they are long."""
     with connection.cursor() as cursor:
-        cursor.execute(_AFTER, [run_id, seq, limit])
+        cursor.execute(_AFTER, [run_id, seq, limit, budget])
         return [Frame(*row) for row in cursor.fetchall()]
 
 
