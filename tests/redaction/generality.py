@@ -7,7 +7,11 @@ import json
 Positive = tuple[str, str, tuple[str, ...]]
 Negative = tuple[str, str]
 
-_SA = {"type": "service_account", "private_key_id": "a1", "client_email": "x@p.iam.gserviceaccount.com"}
+_SA = {
+    "type": "service_account",
+    "private_key_id": "a1",
+    "client_email": "x@p.iam.gserviceaccount.com",
+}
 
 POSITIVES: tuple[Positive, ...] = (
     # running text in several languages

@@ -46,8 +46,10 @@ def _stop(text: str, first: int) -> int:
 
 
 def _orphans(text: str) -> Iterator[Span]:
+    last = 0
     for end in _ORPHAN_END.finditer(text):
-        first = max(0, end.start() - MAX_KEY)
+        first = max(last, end.start() - MAX_KEY)
+        last = end.end()
         if _BEGIN.search(text, first, end.start()):
             continue
         window = text[first : end.start()]

@@ -303,9 +303,10 @@ def find_call(text: str, start: int) -> Iterator[Span]:
             yield Span(argument.start("v"), argument.end("v"), "password")
 
 
-_PGPASS = re.compile(
-    r"(?:^|(?<=\n)|(?<=\\n)|(?<=[\"'`]))[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w*-]{1,64}:[\w*-]{1,64}:(?P<v>[^\s:\"'`]{4,128})(?=\s|\\n|[\"'`]|$)",
-    re.MULTILINE,
+_PGPASS_PORT = re.compile(r":(?:\d{2,5}|\*):")
+_PGPASS_HEAD = re.compile(r"(?:^|[\n\"'`]|\\n)[\w.*-]{1,100}\Z")
+_PGPASS_TAIL = re.compile(
+    r"[\w*-]{1,64}:[\w*-]{1,64}:(?P<v>[^\s:\"'`/]{4,128})(?=\s|\\n|[\"'`]|\Z)"
 )
 _NET_NTLM = re.compile(
     r"[\w.$-]{1,64}::[\w.-]{0,64}:(?P<v>[0-9a-fA-F]{16}:[0-9a-fA-F]{32}:[0-9a-fA-F]{16,4096})"
@@ -321,14 +322,8 @@ _CHAP = re.compile(
 
 def find_lines(text: str) -> Iterator[Span]:
     """Find lines of password files: `.pgpass`, pwdump, chap-secrets."""
-    if text.count(":") >= 4:
-        for found in _PGPASS.finditer(text):
-            if (
-                any(c.isalpha() for c in found["v"])
-                and not is_placeholder(found["v"])
-                and "/" not in found["v"]
-            ):
-                yield Span(found.start("v"), found.end("v"), "password")
+    if ":" in text:
+        yield from _pgpass(text)
         if ":::" in text:
             for found in _SHADOW.finditer(text):
                 yield Span(found.start("v"), found.end("v"), "password_hash")
@@ -339,6 +334,15 @@ def find_lines(text: str) -> Iterator[Span]:
         for found in _CHAP.finditer(text):
             if is_password_like(found["v"]):
                 yield Span(found.start("v"), found.end("v"), "password")
+
+
+def _pgpass(text: str) -> Iterator[Span]:
+    for port in _PGPASS_PORT.finditer(text):
+        found = _PGPASS_TAIL.match(text, port.end())
+        if found is None or not _PGPASS_HEAD.search(text[max(0, port.start() - 104) : port.start()]):
+            continue
+        if any(c.isalpha() for c in found["v"]) and not is_placeholder(found["v"]):
+            yield Span(found.start("v"), found.end("v"), "password")
 
 
 # Commands that print one secret and nothing else: the next line is it.

@@ -12,10 +12,9 @@ from traces.redact.marker import Span
 Find = Callable[[str], list[Span]]
 
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
-_BASE64 = re.compile(
-    r"(?<![A-Za-z0-9+/_=-])(?:[A-Za-z0-9+/_-]{60,80}(?:\r?\n|\\n)){1,2000}[A-Za-z0-9+/_-]{1,80}={0,2}|(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}={0,2}"
-)
-_HEX = re.compile(r"(?<![A-Za-z0-9])(?:[0-9a-f]{2}){16,4096}(?![A-Za-z0-9])")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{20,}+={0,2}")
+_NEXT_LINE = re.compile(r"(?:\r?\n|\\n)[A-Za-z0-9+/_-]{4,80}+={0,2}")
+_HEX = re.compile(r"(?<![A-Za-z0-9])[0-9a-f]{32,8192}+(?![A-Za-z0-9])")
 MAX_DECODED = 1_000_000
 _READABLE = re.compile(r"[^\x09\x0a\x0d\x20-\x7e\u00a0-\ud7ff\ue000-\ufffc]")
 
@@ -64,18 +63,37 @@ def _unescape(text: str, escapes: list[re.Match[str]]) -> tuple[str, list[int]]:
 
 def _in_base64(text: str, find: Find) -> Iterator[Span]:
     budget = MAX_DECODED
+    last = 0
     for found in _BASE64.finditer(text):
-        encoded = found.group()
-        if len(encoded) < 200 and (
-            encoded.isalpha() and not encoded.endswith("=") and len(set(encoded)) < 8
-        ):
+        if found.start() < last:
+            continue
+        last = _wrapped_end(text, found)
+        encoded = text[found.start() : last]
+        if not _may_be_base64(encoded):
             continue
         plain = _decode_base64(encoded)
         if plain is None or len(plain) > budget:
             continue
         budget -= len(plain)
         if find(plain):
-            yield Span(found.start(), found.end(), "encoded")
+            yield Span(found.start(), last, "encoded")
+
+
+def _wrapped_end(text: str, first: re.Match[str]) -> int:
+    """Base64 is often broken into lines of equal length: take the following lines too."""
+    end = first.end()
+    if not 60 <= end - first.start() <= 80:
+        return end
+    while line := _NEXT_LINE.match(text, end):
+        end = line.end()
+        if not 60 <= len(line.group().strip()) <= 84:
+            break
+    return end
+
+
+def _may_be_base64(encoded: str) -> bool:
+    """Leave out long names and paths, which are made of the same characters."""
+    return not (encoded.islower() or encoded.isupper()) or encoded.endswith("=")
 
 
 def _decode_base64(encoded: str) -> str | None:
@@ -106,6 +124,7 @@ def _readable(raw: bytes) -> str | None:
 
 def _in_hex(text: str, find: Find) -> Iterator[Span]:
     for found in _HEX.finditer(text):
-        plain = _readable(bytes.fromhex(found.group()))
+        digits = found.group()
+        plain = _readable(bytes.fromhex(digits)) if len(digits) % 2 == 0 else None
         if plain is not None and find(plain):
             yield Span(found.start(), found.end(), "encoded")

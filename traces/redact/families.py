@@ -271,8 +271,10 @@ class Family:
 
     def match(self, text: str, start: int) -> Span | None:
         """Return the token that begins at `start`, if it is one."""
+        if not starts_word(text, start, self.prefixes[0]):
+            return None
         found = self.pattern.match(text, start)
-        if found is None or not starts_word(text, start, self.prefixes[0]):
+        if found is None:
             return None
         end = found.end()
         while text[end - 1] in ".-" and end - start > 8:

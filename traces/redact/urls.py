@@ -33,6 +33,7 @@ _COOKIE = re.compile(
     r"""cookie2?(?:\\{0,15}["'`])?\]?[ ]{0,4}[:=][ ]{0,4}(?:\\{0,15}["'`])?(?P<v>[^\r\n"'`]{3,4096})""",
     re.IGNORECASE,
 )
+_COOKIE_HEAD = re.compile(r"cookie2?(?:\\{0,15}[\"'`])?\]?[ ]{0,4}[:=]", re.IGNORECASE)
 _CRUMB = re.compile(r"(?P<k>[\w.\-]{1,64})=(?P<v>[^;\s\\,]{4,4096})")
 _COOKIE_SETTINGS = frozenset(
     "path domain expires max-age samesite priority version httponly secure lang locale theme tz currency".split()
@@ -178,7 +179,10 @@ def find_cookies(text: str, start: int) -> Iterator[Span]:
     found = _COOKIE.match(text, start)
     if found is None:
         return
-    for crumb in _CRUMB.finditer(text, *found.span("v")):
+    # Where another cookie line begins inside this one, its own turn comes.
+    another = _COOKIE_HEAD.search(text, *found.span("v"))
+    stop = another.start() if another else found.end("v")
+    for crumb in _CRUMB.finditer(text, found.start("v"), stop):
         if crumb["k"].lower() in _COOKIE_SETTINGS or is_placeholder(crumb["v"]):
             continue
         if len(crumb["v"]) >= 6 and "(" not in crumb["v"]:

@@ -44,6 +44,13 @@ _CONCEALED = frozenset("concealed securestring password secret sensitive hidden"
 _DIGITS = re.compile(r"\+?[\d\s().-]{3,30}")
 
 
+# Most short strings are plain words, ids or times; they need no closer look.
+_HARMLESS = re.compile(
+    r"[A-Za-z]?[a-z ,-]{0,40}|[a-z_.]{1,28}|(?=[0-9]*[a-f])[0-9a-f]{1,30}|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
+    r"|20\d\d-\d\d-\d\dT[\d:.]{5,18}(?:Z|[+-]\d\d:?\d\d)?"
+)
+
+
 class OutOfTimeError(Exception):
     """The time allowed for one value is used up."""
 
@@ -59,6 +66,7 @@ class Walk:
         self._nodes = 0
         self._above: set[int] = set()
         self._key_open = False
+        self._names: dict[str, str] = {}
 
     def value(
         self,
@@ -186,15 +194,17 @@ class Walk:
         for name, item in zip(names, mapping.values(), strict=True):
             self._check_limits()
             item_key, item_whole = hints.of(name, item, whole)
-            shown = (
-                self.text(cap_text(clean_text(name)), depth, MAX_JSON_LEVELS)
-                if len(name) >= 6
-                else clean_text(name)
-            )
+            shown = self._name(name)
             redacted[_unused(shown, redacted)] = self.value(
                 item, depth + 1, item_key, level, whole=item_whole
             )
         return redacted
+
+    def _name(self, name: str) -> str:
+        shown = self._names.get(name)
+        if shown is None:
+            shown = self._names[name] = self.text(cap_text(clean_text(name)), 0, MAX_JSON_LEVELS)
+        return shown
 
     def _sequence(
         self, items: Iterable[Any], depth: int, key: Key | None, level: int, whole: bool
@@ -214,7 +224,7 @@ class Walk:
 
     def text(self, text: str, depth: int = 0, level: int = 0) -> str:
         """Return the redacted form of clean text; JSON documents at its start keep their structure."""
-        if len(text) < 4:
+        if len(text) < 4 or (_HARMLESS.fullmatch(text) and not self._known.find(text)):
             return text
         parts: list[str] = []
         at = 0
