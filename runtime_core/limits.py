@@ -19,7 +19,6 @@ class RuntimeLimits:
     heartbeat_seconds: int = 5
     self_fence_seconds: int = 25
     max_claims_without_progress: int = 5
-    worker_threads: int = 8
 
     input_bytes: int = 200_000
     metadata_bytes: int = 16_000

@@ -8,26 +8,24 @@ import uuid
 from typing import Any
 
 from celery import shared_task
-from celery.signals import worker_shutting_down
+from celery.signals import worker_shutdown, worker_shutting_down
 
 from runtime_core import decisions
 from runtime_core.loop.control import watch
-from runtime_core.loop.drive import advance as advance_run
 from runtime_core.scheduling import reconcile as scheduling
+from runtime_core.scheduling.slots import slots
 
 WORKER = f"{socket.gethostname()}:{os.getpid()}"
 
 
 @shared_task(name="runtime_core.advance")
 def advance(run_id: str) -> None:
-    """Claim the run and drive it, if it is still due; then any other that is due."""
+    """Offer the run to a free slot, which claims it if it is still due."""
     try:
         hinted = uuid.UUID(run_id)
     except ValueError:
         return
-    if advance_run(WORKER, hinted):
-        while advance_run(WORKER):
-            pass
+    slots(WORKER).offer(hinted)
 
 
 @shared_task(name="runtime_core.dispatch")
@@ -50,5 +48,11 @@ def expire() -> None:
 
 @worker_shutting_down.connect
 def give_back(**_: Any) -> None:
-    """Release every held run at its next safe point, so that another worker goes on with it."""
+    """Ask for every held run to be released at its next safe point, so that another worker goes on with it."""
     watch.shut_down()
+
+
+@worker_shutdown.connect
+def wait_for_slots(**_: Any) -> None:
+    """The process ends only when its runs have been released; what takes too long is killed from outside."""
+    slots(WORKER).close()

@@ -16,7 +16,8 @@ def delay(error: InterlockError, failures: int, jitter: float | None = None) -> 
     bounds = limits()
     if error.retry is not Retry.BACKOFF or failures > bounds.model_retries:
         return None
-    step = min(bounds.backoff_base_seconds * 2 ** (failures - 1), bounds.backoff_max_seconds)
+    doubled = bounds.backoff_base_seconds * float(2 ** (failures - 1))
+    step = min(doubled, bounds.backoff_max_seconds)
     part = random.random() if jitter is None else jitter  # noqa: S311 - not for secrets
     asked: object = error.data.get("retry_after")
     if isinstance(asked, int | float) and asked >= 0:

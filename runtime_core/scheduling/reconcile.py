@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from django.db import transaction
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from runtime_core import ports, transitions
 from runtime_core.errors import IllegalTransition
@@ -22,7 +22,7 @@ BATCH = 100
 def dispatch() -> int:
     """Hint at runs that are due and that no worker has taken; how many."""
     wake_due()
-    due = Run.objects.filter(status=RunStatus.PENDING.value, available_at__lte=timezone.now())
+    due = Run.objects.filter(status=RunStatus.PENDING.value, available_at__lte=Now())
     ids = list(due.order_by("priority", "available_at", "id").values_list("id", flat=True)[:BATCH])
     sent = 0
     for run_id in ids:
@@ -34,7 +34,7 @@ def dispatch() -> int:
 
 def wake_due() -> int:
     """Re-queue runs that waited for a time which has come; how many."""
-    due = Run.objects.filter(status=RunStatus.WAITING.value, available_at__lte=timezone.now())
+    due = Run.objects.filter(status=RunStatus.WAITING.value, available_at__lte=Now())
     return sum(
         _move(run_id, RunStatus.PENDING, "wake")
         for run_id in list(due.values_list("id", flat=True)[:BATCH])
@@ -53,7 +53,7 @@ def reconcile() -> int:
 
 def _end_late() -> int:
     parked = [RunStatus.PENDING.value, RunStatus.WAITING.value]
-    late = Run.objects.filter(status__in=parked, deadline_at__lt=timezone.now())
+    late = Run.objects.filter(status__in=parked, deadline_at__lt=Now())
     message = "The run's time was over before it could go on."
     error = {"code": "deadline", "message": message, "retryable": True}
     events = [NewEvent("error", error)]

@@ -1,0 +1,75 @@
+"""The threads of a worker process that drive runs: bounded, apart from the threads that take Celery's messages.
+
+A hint never waits behind a long run, and neither do the ticks that reconcile, expire and seal.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import structlog
+from django.conf import settings
+from django.db import Error as DatabaseError
+from django.db import close_old_connections
+
+from runtime_core.loop.control import watch
+from runtime_core.loop.drive import advance
+
+log = structlog.get_logger(__name__)
+
+
+class Slots:
+    """At most `size` runs at once. A thread that is done with one run takes any other that is due."""
+
+    def __init__(self, size: int, worker: str) -> None:
+        self._size = size
+        self._worker = worker
+        self._busy = 0
+        self._missed = False
+        self._lock = threading.Lock()
+        # The threads stay, and with them their database connections.
+        self._threads = ThreadPoolExecutor(size, thread_name_prefix="interlock-run")
+
+    def offer(self, run_id: uuid.UUID) -> bool:
+        """Drive this run now if a slot is free; else the next free slot looks for what is due. True if one was free."""
+        with self._lock:
+            if watch.shutting_down:
+                return False
+            if self._busy >= self._size:
+                self._missed = True
+                return False
+            self._busy += 1
+        self._threads.submit(self._work, run_id)
+        return True
+
+    def close(self) -> None:
+        """Wait until every run has been let go; `watch.shut_down` has asked for that before."""
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+    def _work(self, run_id: uuid.UUID | None) -> None:
+        while True:
+            try:
+                close_old_connections()
+                advance(self._worker, run_id)
+                while advance(self._worker):
+                    close_old_connections()
+            except DatabaseError as error:
+                # The dispatch tick offers the run again.
+                log.warning("slot.database", error=type(error).__name__)
+            except Exception:
+                log.exception("slot.broken")
+            run_id = None
+            with self._lock:
+                if not self._missed:
+                    self._busy -= 1
+                    return
+                self._missed = False
+
+
+@cache
+def slots(worker: str) -> Slots:
+    """The slots of this process."""
+    return Slots(settings.INTERLOCK_WORKER_THREADS, worker)
