@@ -94,8 +94,9 @@ class Command(BaseCommand):
 @contextmanager
 def running_product() -> Iterator[tuple[str, dict[str, str]]]:
     """The whole product on a free port and an own data folder, ended afterwards; its address and people's tokens."""
-    folder = Path(settings.DATA_DIR).parent / f"{Path(settings.DATA_DIR).name}-demo"
+    folder = demo_folder()
     shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, parents=True)
     port = free_port()
     env = {
         **os.environ,
@@ -105,7 +106,7 @@ def running_product() -> Iterator[tuple[str, dict[str, str]]]:
     }
     for name in ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "INTERLOCK_PART"):
         env.pop(name, None)
-    log = folder.with_suffix(".log")
+    log = folder / "demo.log"
     with log.open("w") as output:
         process = subprocess.Popen(
             [sys.executable, "manage.py", "up"],
@@ -121,6 +122,12 @@ def running_product() -> Iterator[tuple[str, dict[str, str]]]:
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(20)
+
+
+def demo_folder() -> Path:
+    """Where the demo's own data goes: beside the data folder, so that it never touches the data of `make up`."""
+    named = os.environ.get("INTERLOCK_DATA_DIR")
+    return Path(f"{named.rstrip('/')}-demo") if named else Path(settings.BASE_DIR) / ".demo"
 
 
 def wait_until_ready(process: subprocess.Popen[bytes], base: str, log: Path) -> None:
