@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
+from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from runtime_core import ports, states, transitions
@@ -45,6 +47,8 @@ class Locked:
     run: Run
     interrupt: Interrupt
     tool_call: ToolCall
+    overdue: bool = False
+    """By the database's clock, which alone decides what is too late."""
 
 
 def lock(interrupt_id: uuid.UUID) -> Locked:
@@ -53,9 +57,10 @@ def lock(interrupt_id: uuid.UUID) -> Locked:
     if run_id is None:
         raise NotFound()
     run = Run.objects.select_for_update().get(id=run_id)
-    interrupt = Interrupt.objects.select_for_update().get(id=interrupt_id)
+    late = ExpressionWrapper(Q(expires_at__lte=Now()), output_field=BooleanField())
+    interrupt = Interrupt.objects.select_for_update().annotate(late=late).get(id=interrupt_id)
     call = ToolCall.objects.select_for_update().get(id=interrupt.tool_call_id)
-    return Locked(run, interrupt, call)
+    return Locked(run, interrupt, call, interrupt.late)
 
 
 def check_current(locked: Locked, version: int, digest: str) -> None:
@@ -70,7 +75,7 @@ def check_current(locked: Locked, version: int, digest: str) -> None:
             raise Expired()
         case _:
             raise AlreadyDecided()
-    if interrupt.expires_at <= timezone.now():
+    if locked.overdue:
         raise Expired()
     if locked.run.status != RunStatus.INTERRUPTED.value:
         raise Withdrawn("The run is not waiting for a decision any more; nothing was done.")
@@ -138,7 +143,7 @@ def shown(interrupt: Interrupt) -> dict[str, Any]:
 def expire_due() -> int:
     """Reject, as the system, what nobody decided in time; how many. Each in a transaction of its own."""
     due = Interrupt.objects.filter(
-        status=InterruptStatus.OPEN.value, expires_at__lte=timezone.now()
+        status=InterruptStatus.OPEN.value, expires_at__lte=Now()
     ).order_by("expires_at")
     return sum(
         _expire(interrupt_id) for interrupt_id in list(due.values_list("id", flat=True)[:200])
@@ -269,7 +274,7 @@ def _expire(interrupt_id: uuid.UUID) -> bool:
     with transaction.atomic():
         locked = lock(interrupt_id)
         interrupt = locked.interrupt
-        if interrupt.status != InterruptStatus.OPEN.value or interrupt.expires_at > timezone.now():
+        if interrupt.status != InterruptStatus.OPEN.value or not locked.overdue:
             return False
         if locked.run.status != RunStatus.INTERRUPTED.value:
             return False

@@ -57,7 +57,8 @@ WITH moved AS (
         model_failures = %(model_failures)s,
         claims_without_progress =
             CASE WHEN %(progress)s THEN 0 ELSE claims_without_progress END,
-        available_at = COALESCE(%(available_at)s::timestamptz, available_at),
+        available_at = COALESCE(
+            clock_timestamp() + make_interval(secs => %(available_in)s::float8), available_at),
         output = COALESCE(%(output)s, output),
         error = %(error)s::jsonb,
         pause_requested_at = CASE WHEN %(to)s = 'running' THEN pause_requested_at END,

@@ -7,11 +7,10 @@ itself is conditional on what was seen.
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,11 +20,14 @@ from runtime_core import clock, ports, sql, states
 from runtime_core.errors import Fenced, IllegalTransition
 from runtime_core.failpoints import failpoint
 from runtime_core.limits import limits
+from runtime_core.models import Event
 from runtime_core.states import RunStatus
 from runtime_core.values import Audit, Claim, Json, Span, Usage
 
 # How long a worker tries to learn what became of its commit while the database is away; then the lease decides.
 READ_BACK_SECONDS = 20.0
+
+Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class StepCommit:
     usage: Usage = field(default_factory=Usage)
     model_failures: int = 0
     progress: bool = True
-    available_at: dt.datetime | None = None
+    available_in: float | None = None
     output: str | None = None
     error: dict[str, Json] | None = None
 
@@ -94,7 +96,11 @@ def append(claim: Claim, seen: Seen, events: Sequence[NewEvent], next_step: int 
         "events": _events_json(events),
     }
     failpoint("append.before")
-    row = _written(sql.APPEND_EVENTS, params, claim, lambda r: r[1] == seen.last_seq + len(events))
+    row = _written(
+        lambda: _one(sql.APPEND_EVENTS, params),
+        lambda found: _appended(claim, seen, found, events),
+        claim,
+    )
     failpoint("append.after")
     return Seen(seen.version, row[0], seen.cancel_requested, seen.pause_requested)
 
@@ -107,19 +113,12 @@ def commit_step(claim: Claim, seen: Seen, step: StepCommit) -> Seen:
         events += _status_events(RunStatus.RUNNING, step.to, step.cause, step.output)
     params = _commit_params(claim, seen, step, events)
 
-    def is_mine(row: tuple[Any, ...]) -> bool:
-        return bool(row[0] == seen.version + 1)
-
     failpoint("commit.before")
-    if step.audits:
-        with transaction.atomic():
-            row = _one(sql.COMMIT_STEP, params)
-            if row is None:
-                raise Fenced()
-            ports.audit().record(step.audits)
-            failpoint("commit.inside")
-    else:
-        row = _written(sql.COMMIT_STEP, params, claim, is_mine)
+    row = _written(
+        lambda: _commit(params, step.audits),
+        lambda found: _committed(seen, found, any(s["kind"] == "model" for s in step.steps)),
+        claim,
+    )
     failpoint("commit.after")
     if step.spans:
         ports.spans().write(step.spans)
@@ -235,7 +234,7 @@ def _commit_params(
         "cost_microusd": step.usage.cost_microusd,
         "model_failures": step.model_failures,
         "progress": step.progress,
-        "available_at": step.available_at,
+        "available_in": step.available_in,
         "output": step.output,
         "error": _dump(step.error) if step.error is not None else None,
         "lease_seconds": limits().lease_seconds,
@@ -249,14 +248,31 @@ def _commit_params(
     }
 
 
-def _written(statement: str, params: dict[str, Any], claim: Claim, is_mine: Any) -> tuple[Any, ...]:
-    """Run a fenced statement; where the connection breaks, find out under lock whether it committed."""
+def _commit(params: dict[str, Any], audits: Sequence[Audit]) -> Row | None:
+    """The step's statement, with its audit entries in the same transaction where it has any."""
+    if not audits:
+        return _one(sql.COMMIT_STEP, params)
+    with transaction.atomic():
+        row = _one(sql.COMMIT_STEP, params)
+        if row is not None:
+            ports.audit().record(audits)
+            failpoint("commit.inside")
+        return row
+
+
+def _written(
+    write: Callable[[], Row | None], found: Callable[[Row], Row | None], claim: Claim
+) -> Row:
+    """Run a fenced write; where the connection breaks, find out under lock whether it committed.
+
+    `found` answers what the write would have answered if it is there already.
+    """
     try:
-        row = _one(statement, params)
+        row = write()
     except (OperationalError, InterfaceError) as error:
         if connection.in_atomic_block or not _is_connection_loss(error):
             raise
-        row = _settle(statement, params, claim, is_mine)
+        row = _settle(write, found, claim)
     if row is None:
         raise Fenced()
     return row
@@ -269,30 +285,52 @@ def _is_connection_loss(error: Exception) -> bool:
 
 
 def _settle(
-    statement: str, params: dict[str, Any], claim: Claim, is_mine: Any
-) -> tuple[Any, ...] | None:
+    write: Callable[[], Row | None], found: Callable[[Row], Row | None], claim: Claim
+) -> Row | None:
     until = clock.monotonic() + READ_BACK_SECONDS
     while True:
         connection.close()
         try:
             with transaction.atomic():
                 row = _one(sql.READ_BACK, {"run": claim.run_id})
-                if row is None or row[4] < claim.epoch:
+                if row is None or row[4] != claim.epoch:
                     return None
-                if is_mine(row) and row[4] == claim.epoch:
-                    append_only = statement is sql.APPEND_EVENTS
-                    return (row[1],) if append_only else row[:4]
-                return _one(statement, params)
+                return found(row) or write()
         except (OperationalError, InterfaceError) as error:
             if clock.monotonic() > until:
                 raise Fenced("The database was away for too long.") from error
             time.sleep(0.2)
 
 
-def _one(statement: str, params: dict[str, Any]) -> tuple[Any, ...] | None:
+def _committed(seen: Seen, row: Row, has_text: bool) -> Row | None:
+    """The step's own answer if its commit is there already."""
+    if row[0] == seen.version + 1:
+        return row[:4]
+    if has_text:
+        _refuse_torn_text(seen, row)
+    return None
+
+
+def _appended(claim: Claim, seen: Seen, row: Row, events: Sequence[NewEvent]) -> Row | None:
+    """The append's own answer if these events are there already; somebody else may have told something too."""
+    _refuse_torn_text(seen, row)
+    later = Event.objects.filter(run_id=claim.run_id, seq__gt=seen.last_seq)
+    stored = list(later.order_by("seq").values_list("type", "step", "data"))
+    ours = [(e.type, e.step, json.loads(_dump(e.data))) for e in events]
+    starts = range(len(stored) - len(ours) + 1)
+    return (row[1],) if any(stored[n : n + len(ours)] == ours for n in starts) else None
+
+
+def _refuse_torn_text(seen: Seen, row: Row) -> None:
+    """Text is not synced to disk before its step is: what a crash of the server took cannot be continued."""
+    if row[1] < seen.last_seq:
+        raise Fenced("The database lost text of a step in a crash; the step is taken again.")
+
+
+def _one(statement: str, params: dict[str, Any]) -> Row | None:
     with connection.cursor() as cursor:
         cursor.execute(statement, params)
-        row: tuple[Any, ...] | None = cursor.fetchone()
+        row: Row | None = cursor.fetchone()
         return row
 
 

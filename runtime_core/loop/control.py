@@ -14,7 +14,6 @@ from contextlib import contextmanager
 import redis
 import structlog
 from django.conf import settings
-from django.db import Error as DatabaseError
 from django.db import connection
 
 from runtime_core import clock, transitions
@@ -109,8 +108,8 @@ class Watch:
                 if clock.monotonic() - renewed_at >= limits().heartbeat_seconds:
                     self._renew(holds)
                     renewed_at = clock.monotonic()
-            except DatabaseError as error:
-                log.warning("watch.database", error=type(error).__name__)
+            except Exception as error:  # noqa: BLE001 - without this thread every lease would run out
+                log.warning("watch.failed", error=type(error).__name__)
                 connection.close()
             if clock.monotonic() - renewed_at > limits().self_fence_seconds:
                 for hold in holds:

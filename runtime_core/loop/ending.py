@@ -38,7 +38,7 @@ def end(
     messages: list[dict[str, Json]] = []
     events = [*events]
     if to.ended:
-        after = [_closed(call) for call in after] if work.view.answered else after
+        after = [closed(call) for call in after] if work.view.answered else after
         messages = _closing_messages(work, after)
     if isinstance(outcome, Fail):
         events.append(NewEvent("error", error_of(outcome)))
@@ -57,7 +57,7 @@ def end(
             audits=[ended_audit(work, to)] if to.ended else [],
             usage=usage or Usage(),
             model_failures=work.model_failures if model_failures is None else model_failures,
-            available_at=outcome.until if isinstance(outcome, Wait) else None,
+            available_in=outcome.seconds if isinstance(outcome, Wait) else None,
             error=_error(outcome),
             progress=not isinstance(outcome, Wait),
         )
@@ -65,7 +65,7 @@ def end(
     work.calls = after
 
 
-def _closed(call: CallRecord) -> CallRecord:
+def closed(call: CallRecord) -> CallRecord:
     """A call that nobody will run any more."""
     if call.status in _OPEN:
         return call.ended_with(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
-
 from pydantic_ai.messages import ModelMessage
 
 from runtime_core import clock, gateway, ports
@@ -14,12 +12,13 @@ from runtime_core.gateway import messages as wire
 from runtime_core.ids import new_id
 from runtime_core.limits import limits
 from runtime_core.loop import budget, retry
-from runtime_core.loop.continuation import error_of, follow
+from runtime_core.loop.continuation import Continuation, ended_audit, error_of, follow
 from runtime_core.loop.control import Hold
 from runtime_core.loop.deltas import DeltaWriter
-from runtime_core.loop.ending import end
+from runtime_core.loop.ending import closed, end
 from runtime_core.loop.outcome import Fail, Go, Outcome, Stop, Wait
 from runtime_core.loop.work import OpenStep, Work
+from runtime_core.states import RunStatus
 from runtime_core.tools import gate, ledger
 from runtime_core.tools.ledger import CallRecord
 from runtime_core.transitions import NewEvent, StepCommit
@@ -106,7 +105,15 @@ def _save(
 ) -> Outcome:
     calls = _authorise(work, step.index, answer)
     tail = deltas.finish()
-    rows, bodies = work.say(step.index, [*request, answer.response])
+    said = [*request, answer.response]
+    give_up = _too_many_malformed(work, calls)
+    if give_up:
+        calls = [closed(call) for call in calls]
+        said.append(wire.tool_results(ledger.told(call) for call in calls))  # type: ignore[misc]
+        after = _given_up(work, calls, give_up)
+    else:
+        after = follow(work, calls, deltas.text, begin=not hold.stop.is_set())
+    rows, bodies = work.say(step.index, said)
     rolling = snapshot.extend(work.rolling, bodies)
     point = snapshot.row(
         step=step.index,
@@ -120,11 +127,6 @@ def _save(
         *(result_event(c, step.index) for c in calls if c.status.ended),
         NewEvent("checkpoint", {"id": point["id"], "reason": "model"}, step.index),
     ]
-    give_up = _too_many_malformed(work, calls)
-    after = follow(work, calls, deltas.text, begin=not (hold.stop.is_set() or give_up))
-    if give_up:
-        after.outcome = give_up
-        told.append(NewEvent("error", error_of(give_up)))
     work.commit(
         StepCommit(
             to=after.to,
@@ -154,7 +156,7 @@ def _save(
             error=after.error,
         )
     )
-    work.history += [*request, answer.response]
+    work.history += said
     work.position += len(rows)
     work.own_messages += len(rows)
     work.rolling = rolling
@@ -179,6 +181,12 @@ def _too_many_malformed(work: Work, calls: list[CallRecord]) -> Fail | None:
     return Fail(
         "malformed_calls", f"The model's tool calls cannot be used, again and again. Last: {last}"
     )
+
+
+def _given_up(work: Work, calls: list[CallRecord], why: Fail) -> Continuation:
+    """The run fails with this answer: nothing of it is begun, and nobody is asked about it."""
+    told = [NewEvent("error", error_of(why))]
+    return Continuation(why, calls, events=told, audits=[ended_audit(work, RunStatus.FAILED)])
 
 
 def _stopped(
@@ -231,7 +239,7 @@ def _failed(
         )
     )
     if wait > limits().park_after_seconds:
-        later = Wait(clock.now() + dt.timedelta(seconds=wait))
+        later = Wait(wait)
         end(work, later, steps=[row], events=told, usage=usage, model_failures=failures)
         return later
     work.commit(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -28,9 +27,9 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nobody needs to hold the run before `until`."""
+    """Nobody needs to hold the run for so long."""
 
-    until: dt.datetime
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
