@@ -23,6 +23,7 @@ STREAMED = frozenset({"text_delta", "progress"})
 # These change what a person may do, so they are not made to wait for the next turn.
 URGENT = frozenset({"run_status", "interrupt", "done", "error"})
 REGIONS_EVERY_S = 0.7
+GROW_EVERY_S = 8.0
 
 
 class RunPageSocket(RunSocket):
@@ -53,7 +54,9 @@ class RunPageSocket(RunSocket):
         return [*rows, *await self._due_regions(urgent)]
 
     async def idle(self) -> None:
-        """Send regions that had to wait."""
+        """Send regions that had to wait; bars and meters of a run that goes on grow by themselves."""
+        if clock.monotonic() - self._sent_regions_at >= GROW_EVERY_S:
+            self._stale = True
         for message in await self._due_regions(urgent=False):
             await self.send(message)
         await super().idle()

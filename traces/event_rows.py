@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,7 +11,8 @@ from typing import Any, Protocol
 from runtime_core.sanitize import canonical
 from runtime_core.templatetags.status_words import RUN, TOOL_CALL
 
-SAID_CHARACTERS = 280
+SAID_CHARACTERS = 180
+VALUE_CHARACTERS = 90
 TEXT_CHARACTERS = 2_000
 
 _CAUSES = {
@@ -160,11 +162,26 @@ def _fill_unknown(row: EventRow, data: dict[str, Any]) -> None:
 
 def _say(row: EventRow, value: Any) -> None:
     """Put a value on the line; what does not fit there is folded below it, whole."""
-    text = value if isinstance(value, str) else "" if value is None else canonical(value)
-    row.said = text[:SAID_CHARACTERS]
-    if len(text) > SAID_CHARACTERS:
-        row.said += "…"
-        row.body = text
+    row.said = _short(value, SAID_CHARACTERS)
+    if "…" in row.said or (isinstance(value, str) and row.said != value):
+        row.body = (
+            value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+        )
+
+
+def _short(value: Any, limit: int) -> str:
+    """A value in one line: `key: value` pairs, long texts by their beginning."""
+    match value:
+        case None:
+            text = ""
+        case str():
+            text = " ".join(value.split())
+        case dict():
+            pairs = (f"{key}: {_short(item, VALUE_CHARACTERS)}" for key, item in value.items())
+            text = ", ".join(pairs)
+        case _:
+            text = canonical(value)
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 _FILL = {

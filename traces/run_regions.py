@@ -29,11 +29,7 @@ def header(run: Run, rights: frozenset[Can]) -> dict[str, Any]:
 
 def meters(run: Run, rights: frozenset[Can]) -> dict[str, Any]:
     """What the run has used of what it may use."""
-    used = max((clock.now() - run.started_at).total_seconds(), 0) if run.started_at else 0
-    if run.deadline_at and not run.state.ended:
-        used = max(run.deadline_s - (run.deadline_at - clock.now()).total_seconds(), 0)
-    elif run.started_at and run.ended_at:
-        used = (run.ended_at - run.started_at).total_seconds()
+    used = _seconds_used(run)
     cost, max_cost = run.cost_microusd / 1e6, run.max_cost_microusd / 1e6
     return {
         "run": run,
@@ -44,6 +40,14 @@ def meters(run: Run, rights: frozenset[Can]) -> dict[str, Any]:
         "time_used": used,
         "time_text": f"{format_duration(used)} / {format_duration(run.deadline_s)}",
     }
+
+
+def _seconds_used(run: Run) -> float:
+    """Of the deadline: what was spent before people does not count."""
+    until = run.ended_at or run.stopped_at or clock.now()
+    if run.deadline_at is None:
+        return 0.0
+    return max(run.deadline_s - (run.deadline_at - until).total_seconds(), 0.0)
 
 
 def timeline(run: Run, rights: frozenset[Can]) -> dict[str, Any]:

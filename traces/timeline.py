@@ -11,7 +11,7 @@ from runtime_core.models import Run, Step, ToolCall
 from runtime_core.states import CallStatus, RunStatus
 from runtime_core.templatetags.status_words import RUN, TOOL_CALL
 from traces.timescale import Timescale
-from traces.waits import Wait, waits_of
+from traces.waits import Wait, Waits, waits_of
 
 STEPS_SHOWN = 100
 _STEP_TONES = {"succeeded": "info", "failed": "bad", "cancelled": "neutral"}
@@ -47,10 +47,11 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The rows, and how many steps came before the first one shown."""
+    """The rows; how many steps came before them; whether waits are drawn shorter than they were."""
 
     bars: list[Bar]
     left_out: int
+    is_shortened: bool
 
 
 def timeline_of(run: Run) -> Timeline:
@@ -58,17 +59,19 @@ def timeline_of(run: Run) -> Timeline:
     steps = list(Step.objects.filter(run=run).order_by("-index")[:STEPS_SHOWN])[::-1]
     left_out = max(run.steps - len(steps), 0) if len(steps) == STEPS_SHOWN else 0
     first = steps[0].started_at if left_out else run.created_at
+    waits = waits_of(run)
     rows = [_bar_of_run(run)]
-    rows += sorted(_inside(run, steps, first), key=lambda bar: bar.started_at)
-    scale = Timescale.over([(max(b.started_at, first), b.ended_at) for b in rows], clock.now())
+    rows += sorted(_inside(run, steps, waits, first), key=lambda bar: bar.started_at)
+    times = [(max(bar.started_at, first), bar.ended_at) for bar in rows]
+    scale = Timescale(times, waits.idle, clock.now())
     for bar in rows:
         bar.x, bar.width = scale.place(max(bar.started_at, first), bar.ended_at)
-    return Timeline(rows, left_out)
+    return Timeline(rows, left_out, scale.is_shortened)
 
 
-def _inside(run: Run, steps: list[Step], first: dt.datetime) -> list[Bar]:
+def _inside(run: Run, steps: list[Step], waits: Waits, first: dt.datetime) -> list[Bar]:
     bars = [_bar_of_step(step) for step in steps if step.kind == "model"]
-    bars += [_bar_of_wait(w) for w in waits_of(run) if w.ended_at is None or w.ended_at > first]
+    bars += [_bar_of_wait(w) for w in waits.shown if w.ended_at is None or w.ended_at > first]
     calls = ToolCall.objects.filter(run=run, started_at__gte=first)
     bars += [_bar_of_call(call) for call in calls.defer("args_text", "result_text")[:STEPS_SHOWN]]
     if run.status == RunStatus.RUNNING and not any(bar.is_open for bar in bars):

@@ -10,8 +10,9 @@ from runtime_core.models import Event, Interrupt, Run
 from runtime_core.states import InterruptKind, InterruptStatus
 
 STATUS_EVENTS = 500
-_NAMES = {"pending": "in the queue", "waiting": "backing off", "paused": "paused"}
-_KINDS = {"pending": "queue", "waiting": "queue", "paused": "paused"}
+_NAMES = {"pending": "in the queue", "waiting": "backing off", "paused": "paused",
+          "interrupted": "before a person"}  # fmt: skip
+_KINDS = {"pending": "queue", "waiting": "queue", "paused": "paused", "interrupted": "person"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +28,22 @@ class Wait:
     step: int | None = None
 
 
-def waits_of(run: Run) -> list[Wait]:
-    """The run's waits, oldest first; the last one may still go on."""
-    return sorted([*_parked(run), *_asked(run)], key=lambda wait: wait.started_at)
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """The run's waits, oldest first; `idle` are the stretches in which nothing of it was at work."""
+
+    shown: list[Wait]
+    idle: list[tuple[dt.datetime, dt.datetime | None]]
+
+
+def waits_of(run: Run) -> Waits:
+    """Every wait of the run; the last one may still go on."""
+    parked = _parked(run)
+    shown = [wait for wait in parked if wait.kind != "person"] + _asked(run)
+    return Waits(
+        sorted(shown, key=lambda wait: wait.started_at),
+        [(wait.started_at, wait.ended_at) for wait in parked],
+    )
 
 
 def _parked(run: Run) -> list[Wait]:
@@ -37,9 +51,12 @@ def _parked(run: Run) -> list[Wait]:
     waits: list[Wait] = []
     since, status = run.created_at, "pending"
     for at, data in moves.values_list("ts", "data")[:STATUS_EVENTS]:
+        to = str(data.get("to", ""))
+        if to == status:
+            continue
         if status in _NAMES and at > since:
             waits.append(Wait(_KINDS[status], _NAMES[status], since, at))
-        since, status = at, str(data.get("to", ""))
+        since, status = at, to
     if status in _NAMES and status == run.status:
         waits.append(Wait(_KINDS[status], _NAMES[status], since, None))
     return waits

@@ -26,14 +26,16 @@ from traces.views.runs import filters_of, list_context
 from traces.waits import waits_of
 
 ROWS_A_PAGE = 500
+SHORT_CHARACTERS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What went into or came out of a span, as JSON text that reads well."""
+    """What went into or came out of a span: short values by name, long ones as blocks of text."""
 
     name: str
-    text: str
+    short: list[tuple[str, str]]
+    long: list[tuple[str, str]]
     truncated: bool
 
 
@@ -87,11 +89,12 @@ def show(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
 
 def _rows(run: Run, spans: list[SpanRow]) -> tuple[list[TraceRow], Timescale]:
     known = {span.id for span in spans}
-    waits = [wait for wait in waits_of(run) if wait.interrupt_id not in known]
+    found = waits_of(run)
+    waits = [wait for wait in found.shown if wait.interrupt_id not in known]
     times = [(span.started_at, span.ended_at) for span in spans]
     times += [(wait.started_at, wait.ended_at) for wait in waits]
     now = run.ended_at or clock.now()
-    scale = Timescale.over(times, now)
+    scale = Timescale(times, found.idle, now)
     return rows_of(run, lay_out(spans), waits, scale), scale
 
 
@@ -102,18 +105,30 @@ def _detail(span: SpanRow, rows: list[TraceRow]) -> dict[str, Any]:
         "row": row,
         "span": span,
         "attrs": {key: value for key, value in span.attrs.items() if value not in (None, "", [])},
-        "parts": [Part(part.part, _pretty(part.body), part.truncated) for part in parts],
+        "parts": [_part(part) for part in parts],
         "redactions": sorted(span.redactions.items()),
         "json": _as_json(span, row),
     }
 
 
-def _pretty(body: str) -> str:
+def _part(payload: SpanPayload) -> Part:
     try:
-        value = json.loads(body)
+        value = json.loads(payload.body)
     except ValueError:
-        return body  # it was cut, so it is no JSON any more
+        value = payload.body  # it was cut, so it is no JSON any more
+    fields = value.items() if isinstance(value, dict) else [("", value)]
+    texts = [(str(name), _text(item)) for name, item in fields]
+    short = [(name, text) for name, text in texts if name and _is_short(text)]
+    long = [(name, text) for name, text in texts if not (name and _is_short(text))]
+    return Part(payload.part, short, long, payload.truncated)
+
+
+def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _is_short(text: str) -> bool:
+    return len(text) <= SHORT_CHARACTERS and "\n" not in text
 
 
 def _as_json(span: SpanRow, row: TraceRow) -> str:
