@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
+from django.utils.module_loading import import_string
 from ninja import NinjaAPI
 
 from approvals.api import router as interrupts
 from runtime_core.api import agents, events, problems, runs, threads
 from runtime_core.api.auth import CallerAuth
 from runtime_core.api.json_body import StrictParser
+from traces.api import router as traces
 
 api = NinjaAPI(
     title="Interlock",
@@ -26,3 +30,6 @@ api.add_router("/threads", threads.router)
 api.add_router("/agents", agents.agents)
 api.add_router("/tools", agents.tools)
 api.add_router("", interrupts)
+api.add_router("", traces)
+if find_spec("traces.api"):
+    api.add_router("", import_string("traces.api.router"))

@@ -60,7 +60,7 @@ class LiveSocket:
         self.standing = Standing(_credentials(scope), self.authorise)
 
     @classmethod
-    def as_asgi(cls) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
+    def as_asgi(cls) -> Any:  # an ASGI application; path() is typed for views
         """The ASGI application that makes one of these a connection."""
 
         async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -82,8 +82,7 @@ class LiveSocket:
 
     async def send(self, text: str) -> None:
         """Send one message, under a standing confirmed a moment ago."""
-        while not await self._confirmed():
-            await asyncio.sleep(FRESH_S / 4)
+        await self._confirm()
         try:
             async with asyncio.timeout(STALL_S):
                 await self._send({"type": "websocket.send", "text": text})
@@ -93,7 +92,8 @@ class LiveSocket:
 
     async def idle(self) -> None:
         """Call at least every few seconds without news: re-checks the right to listen, and beats."""
-        if await self._confirmed() and clock.monotonic() - self._sent_at >= HEARTBEAT_S:
+        await self._confirm()
+        if clock.monotonic() - self._sent_at >= HEARTBEAT_S:
             await self.send(self.heartbeat())
 
     # ── The connection ──────────────────────────────────────────────────────────────────────────
@@ -131,8 +131,7 @@ class LiveSocket:
 
     async def _admit(self) -> None:
         try:
-            if not await self.standing.confirmed():
-                raise Close(COME_BACK)
+            await self.standing.confirmed()
         except Unauthenticated:
             raise Close(NOT_LOGGED_IN) from None
         except NotFound:
@@ -140,9 +139,9 @@ class LiveSocket:
         except NotAllowed:
             raise Close(NOT_ALLOWED) from None
 
-    async def _confirmed(self) -> bool:
+    async def _confirm(self) -> None:
         try:
-            return await self.standing.confirmed()
+            await self.standing.confirmed()
         except Unauthenticated:
             raise Close(NOT_LOGGED_IN) from None
         except (NotFound, NotAllowed):

@@ -9,7 +9,6 @@ import asyncio
 import contextvars
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import ParamSpec, TypeVar
 
 from django.db import connections
@@ -24,14 +23,13 @@ _pool = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="interlock-db
 
 async def in_db_thread(read: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """What `read` returns or raises; it runs in a thread and may use the ORM."""
+
+    def and_give_back() -> R:
+        try:
+            return read(*args, **kwargs)
+        finally:
+            # With the pool of a web process this returns the connection to it.
+            connections.close_all()
+
     context = contextvars.copy_context()
-    call = partial(context.run, _and_give_back, read, *args, **kwargs)
-    return await asyncio.get_running_loop().run_in_executor(_pool, call)
-
-
-def _and_give_back(read: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    try:
-        return read(*args, **kwargs)
-    finally:
-        # With the pool of a web process this returns the connection to it.
-        connections.close_all()
+    return await asyncio.get_running_loop().run_in_executor(_pool, context.run, and_give_back)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from django.db import DatabaseError, InterfaceError
@@ -13,7 +14,8 @@ from runtime_core.db_threads import in_db_thread
 # A stream sends nothing under an answer older than this, and asks again this often while it has nothing to send.
 FRESH_S = 2.0
 # While the database cannot answer, nothing is sent; after this long the stream is given up.
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
+RETRY_S = 0.5
 
 
 class CannotTell(Exception):
@@ -29,21 +31,20 @@ class Standing:
         self._confirmed_at: float | None = None
         self._doubted = False
 
-    async def confirmed(self) -> bool:
-        """True if it may be sent now, False if the database cannot say yet; raises if it may not.
+    async def confirmed(self) -> None:
+        """Return when it may be sent; waits while the database cannot say.
 
         Raises Unauthenticated, NotFound or NotAllowed, and CannotTell when patience is over.
         """
-        if self._age() < FRESH_S and not self._doubted:
-            return True
-        try:
-            await in_db_thread(self._look)
-        except (DatabaseError, InterfaceError) as error:
-            if self._age() > PATIENCE_S:
-                raise CannotTell() from error
-            return False
-        self._confirmed_at, self._doubted = clock.monotonic(), False
-        return True
+        while self._doubted or self._age() >= FRESH_S:
+            try:
+                await in_db_thread(self._look)
+            except (DatabaseError, InterfaceError) as error:
+                if self._age() > PATIENCE_S:
+                    raise CannotTell() from error
+                await asyncio.sleep(RETRY_S)
+            else:
+                self._confirmed_at, self._doubted = clock.monotonic(), False
 
     def doubt(self) -> None:
         """Make the next answer a new one."""

@@ -6,7 +6,6 @@ A stream starts behind `Last-Event-ID`, else behind `after`, and ends after the 
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import AsyncIterator
 from typing import Annotated
@@ -111,8 +110,7 @@ class _Watch:
     async def allowed(self) -> bool:
         """True if it may be sent now; waits while the database cannot say."""
         try:
-            while not await self._standing.confirmed():
-                await asyncio.sleep(FRESH_S / 4)
+            await self._standing.confirmed()
         except (RequestError, CannotTell):
             return False
         return True

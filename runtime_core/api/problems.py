@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -66,15 +66,8 @@ def problem(
 
 def register(api: NinjaAPI) -> None:
     """Make the API answer every exception with a problem document."""
-    api.add_exception_handler(InterlockError, _of_ours)
-    api.add_exception_handler(ValidationError, _of_validation)
-    api.add_exception_handler(HttpError, _of_http_error)
-    api.add_exception_handler(Http404, _of_missing)
-    api.add_exception_handler(RequestDataTooBig, _of_too_much)
-    api.add_exception_handler(TooManyFieldsSent, _of_too_much)
-    api.add_exception_handler(DatabaseError, _of_database)
-    api.add_exception_handler(InterfaceError, _of_database)
-    api.add_exception_handler(Exception, _of_anything)
+    for kind, handler in _HANDLERS.items():
+        api.add_exception_handler(kind, handler)
 
 
 class ProblemMiddleware(MiddlewareMixin):
@@ -137,3 +130,16 @@ def _of_database(request: HttpRequest, error: Exception) -> HttpResponse:
 def _of_anything(request: HttpRequest, error: Exception) -> HttpResponse:
     _log.error("an API call failed", exc_info=error)
     return problem(500, "internal", _DETAILS[500])
+
+
+_HANDLERS: dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]] = {
+    InterlockError: _of_ours,
+    ValidationError: _of_validation,
+    HttpError: _of_http_error,
+    Http404: _of_missing,
+    RequestDataTooBig: _of_too_much,
+    TooManyFieldsSent: _of_too_much,
+    DatabaseError: _of_database,
+    InterfaceError: _of_database,
+    Exception: _of_anything,
+}

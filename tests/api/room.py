@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.http import HttpResponse
 from django.test import Client
 
 from runtime_core.models import (
@@ -63,14 +62,14 @@ class Api:
         raw = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body)
         return parsed(self.send(path, raw, **headers))
 
-    def send(self, path: str, raw: bytes | str, **headers: str) -> HttpResponse:
+    def send(self, path: str, raw: bytes | str, **headers: str) -> Any:
         given = {**self.headers, **{name.replace("_", "-"): text for name, text in headers.items()}}
         return self.client.post(
             f"/api/v1{path}", raw, content_type="application/json", headers=given
         )
 
 
-def parsed(response: HttpResponse) -> tuple[int, Any]:
+def parsed(response: Any) -> tuple[int, Any]:
     if response.status_code >= 400:
         assert response["Content-Type"].startswith("application/problem+json"), response.content
         assert response.json()["status"] == response.status_code
@@ -85,14 +84,19 @@ def agent(within: Project, name: str) -> Agent:
     """An agent with one version."""
     made = Agent.objects.create(project=within, name=name)
     definition = {"name": name, "engine": "react", "script": "none.yaml", "tools": ["read_file"]}
-    made.current = AgentVersion.objects.create(
-        agent=made, number=1, definition=definition, digest="d" * 64
-    )
+    made.current = version(made, definition)
     made.save()
     return made
 
 
+def version(of: Agent, definition: dict[str, Any]) -> AgentVersion:
+    return AgentVersion.objects.create(
+        agent=of, number=1, definition=definition, digest="d" * 64
+    )
+
+
 def make_run(of: Agent, by: User, status: str = "pending", **fields: Any) -> Run:
+    assert of.current
     thread = Thread.objects.create(project=of.project, created_by=by)
     defaults = {
         "title": "Fix it", "input": "Fix it", "max_steps": 50, "max_tokens": 1000,

@@ -8,6 +8,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from typing import Any
 
 import httpx
 import pytest
@@ -25,7 +26,6 @@ from tests.live.web import (
     received,
     sse_events,
     stored,
-
 )
 
 
@@ -66,7 +66,7 @@ def test_c4_cut_and_resumed_at_random_points_nothing_is_doubled_or_lost(
     emit(run, deltas(60))
     writer = threading.Thread(target=_write_and_finish, args=(run, 140))
     writer.start()
-    seen: list[dict[str, object]] = []
+    seen: list[dict[str, Any]] = []
     other_tab = ThreadPoolExecutor(1).submit(_until_done, web, run, token)
 
     for _ in range(10):
@@ -149,7 +149,7 @@ def test_c8_each_event_arrives_when_it_is_written(web: Web, room: Room, token: s
     written: list[float] = []
     arrived: list[float] = []
 
-    with web.sse(run, token, **{"Accept-Encoding": "gzip, br"}) as answer:
+    with web.sse(run, token, headers={"Accept-Encoding": "gzip, br"}) as answer:
         assert answer.headers["Content-Encoding"] == "identity"
         assert answer.headers["X-Accel-Buffering"] == "no"
         assert "no-cache" in answer.headers["Cache-Control"]
@@ -198,7 +198,7 @@ def test_a_stream_of_an_ended_run_ends(web: Web, room: Room, token: str) -> None
 
     with web.sse(run, token) as answer:
         assert [event["seq"] for event in sse_events(answer)] == [1, 2, 3]
-    with web.sse(run, token, **{"Last-Event-ID": "3"}) as answer:
+    with web.sse(run, token, headers={"Last-Event-ID": "3"}) as answer:
         assert list(sse_events(answer)) == []
 
 
@@ -207,7 +207,7 @@ def test_last_event_id_wins_over_after(web: Web, room: Room, token: str) -> None
     emit(run, deltas(5))
     finish(run)
 
-    with web.sse(run, token, after=0, **{"Last-Event-ID": "4"}) as answer:
+    with web.sse(run, token, after=0, headers={"Last-Event-ID": "4"}) as answer:
         assert [event["seq"] for event in sse_events(answer)] == [5, 6]
 
 
@@ -269,11 +269,11 @@ def _write_and_finish(run: Run, count: int) -> None:
 
 def _some(
     web: Web, run: Run, token: str, way: str, after: int, count: int
-) -> list[dict[str, object]]:
+) -> list[dict[str, Any]]:
     """Up to so many events from there on, or until the run is done; then the line is cut."""
-    events: list[dict[str, object]] = []
+    events: list[dict[str, Any]] = []
     if way == "sse":
-        with web.sse(run, token, **({"Last-Event-ID": str(after)} if after else {})) as answer:
+        with web.sse(run, token, headers={"Last-Event-ID": str(after)} if after else {}) as answer:
             for event in sse_events(answer):
                 events.append(event)
                 if len(events) == count:
@@ -291,8 +291,8 @@ def _over(run: Run) -> bool:
     return Run.objects.get(id=run.id).state.ended
 
 
-def _until_done(web: Web, run: Run, token: str) -> list[dict[str, object]]:
-    events: list[dict[str, object]] = []
+def _until_done(web: Web, run: Run, token: str) -> list[dict[str, Any]]:
+    events: list[dict[str, Any]] = []
     with web.run_socket(run, token) as socket:
         while not events or events[-1]["type"] != "done":
             event = json.loads(socket.recv(20))

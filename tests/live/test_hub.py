@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -47,7 +47,7 @@ async def follow_to(follower: Follower, last_seq: int) -> list[int]:
     return seqs
 
 
-def live(test: Callable[[Room, Run], Awaitable[None]], room: Room) -> None:
+def live(test: Callable[[Room, Run], Coroutine[Any, Any, None]], room: Room) -> None:
     asyncio.run(test(room, room.run("running")))
 
 

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -40,10 +40,15 @@ class Web:
         self.process.wait(15)
 
     def socket(
-        self, path: str, token: str | None = None, max_queue: int | None = None, **headers: str
+        self,
+        path: str,
+        token: str | None = None,
+        max_queue: int | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> ClientConnection:
         """A websocket, by token if there is one."""
-        given = {**headers, **({"Authorization": f"Bearer {token}"} if token else {})}
+        bearer = {"Authorization": f"Bearer {token}"} if token else {}
+        given = {**(headers or {}), **bearer}
         return connect(
             f"ws://127.0.0.1:{self.port}{path}", additional_headers=given, open_timeout=10,
             max_size=None, max_queue=max_queue,
@@ -56,9 +61,12 @@ class Web:
         return self.socket(f"/api/v1/ws/runs/{run.id}/?after={after}", token, max_queue)
 
     @contextmanager
-    def sse(self, run: Run, token: str, after: int = 0, **headers: str) -> Iterator[httpx.Response]:
+    def sse(
+        self, run: Run, token: str, after: int = 0, headers: Mapping[str, str] | None = None
+    ) -> Iterator[httpx.Response]:
         """An open stream of server-sent events."""
-        given = {"Accept": "text/event-stream", "Authorization": f"Bearer {token}", **headers}
+        own = {"Accept": "text/event-stream", "Authorization": f"Bearer {token}"}
+        given = {**own, **(headers or {})}
         url = f"{self.origin}/api/v1/runs/{run.id}/events?after={after}"
         with httpx.Client(timeout=30) as client, client.stream("GET", url, headers=given) as answer:
             yield answer
