@@ -46,7 +46,7 @@ _STOP_WORDS = frozenset(
 _STAND_IN = frozenset(
     "your my the a an some any api key keys secret secrets token tokens password passwd pass pwd here "
     "insert enter replace change me this with add put goes value values placeholder example sample "
-    "dummy fake foo bar todo fixme db user access client private id openai github real actual new old "
+    "dummy fake todo fixme db user access client private id openai github real actual new old "
     "own in production strong string random of redacted hidden masked removed none not set null empty "
     "default to be long generated optional required from env vault credentials credential auth bearer "
     "is and or name username wrong bad invalid missing field input forgot confirm repeat reset hash "
@@ -80,7 +80,7 @@ _AMOUNT = re.compile(
     r"[<>~]?[\d.,]+(?:%|[a-zA-Z]{1,3})?|\d+(?:\.\d+)+(?:[-+]\w+)?|v\d[\w.-]*|\d+/\d+"
 )
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-zçéñßäöü]+|\d+|\w")
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-zçéñßäöü]+|\d+|[^\W_]")
 _HYPHENED = re.compile(r"[A-Za-z]+(?:[-/_][A-Za-z]+)+[.,;:]?")
 _TECH_WORD = re.compile(
     r"(?i)(?:sha-?\d+|md5|[hrep]s\d{3}|aes-?\d*(?:-\w+)*|base\d\d|utf-?\d+|oauth\d?|x509|ed25519|http\d?|rfc-?\d+|"
@@ -168,7 +168,10 @@ def _names_a_secret(value: str) -> bool:
         r"[A-Za-z]+(?:[_-][A-Za-z]+)+|[a-z]+(?:[A-Z][a-z]+)+|[A-Z][a-z]+(?:[A-Z][a-z]+)+", value
     ):
         return False
-    return classify_key(value) is not None or _UPPER_NAME.fullmatch(value) is not None
+    if _UPPER_NAME.fullmatch(value):
+        return True
+    last = _WORDS.findall(value)[-1]
+    return classify_key(value) is not None and classify_key(last) is not None
 
 
 _UPPER_NAME = re.compile(r"[A-Z]+(?:_[A-Z]+)+")

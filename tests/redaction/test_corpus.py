@@ -1,0 +1,108 @@
+"""The figures the engine has to reach on the development corpus and on our own rows."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tests.redaction.corpus import is_changed, leaks, load_rows, redact_row, survives
+from tests.redaction.generality import NEGATIVES, POSITIVES
+from traces.redact import Engine
+
+ENGINE = Engine(key=b"corpus")
+PERSONAL = {"email", "credit_card", "iban", "ssn", "phone", "cn_id"}
+_MARKER = re.compile(r"\[REDACTED:[a-z0-9_]+(?:#[0-9a-f]{4})?\]")
+_VENDOR = re.compile(r"[\w.:~-]{20,300}")
+
+
+def test_it_finds_the_secrets_of_the_corpus() -> None:
+    rows = [row for row in load_rows() if row["label"]]
+
+    missed = [row["id"] for row in rows if leaks(row, redact_row(ENGINE, row))]
+
+    assert len(missed) <= 0.03 * len(rows), missed
+
+
+def test_every_kind_of_personal_number_is_found() -> None:
+    rows = [row for row in load_rows() if row["kind"] in PERSONAL]
+
+    missed = [row["id"] for row in rows if leaks(row, redact_row(ENGINE, row))]
+
+    assert missed == []
+
+
+def test_harmless_rows_come_out_unchanged() -> None:
+    rows = [row for row in load_rows() if not row["label"]]
+
+    changed = [row["id"] for row in rows if is_changed(row, redact_row(ENGINE, row))]
+
+    assert len(changed) <= 0.01 * len(rows), changed
+
+
+def test_little_harmless_text_goes_with_the_secrets() -> None:
+    rows = [row for row in load_rows() if row["label"] and "obj" not in row]
+    harmless = sum(len(row["text"]) - sum(map(len, row["secrets"])) for row in rows)
+    kept = sum(len(_MARKER.sub("", redact_row(ENGINE, row))) for row in rows)
+
+    assert harmless - kept <= 0.03 * harmless
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        "I tried {} and got a 401.",
+        '{{"args": ["deploy", "{}"], "n": 1}}',
+        "-  - {}\n+  - removed",
+        '{{"stdout": "step 1\\n{}\\nstep 2"}}',
+        "({}).",
+        "使用 {} 调用接口失败",
+    ],
+)
+def test_vendor_tokens_are_found_wherever_they_stand(context: str) -> None:
+    tokens = [
+        (row["kind"], row["secrets"][0])
+        for row in load_rows()
+        if row["label"] and row["id"] < "P0145" and _VENDOR.fullmatch(row["secrets"][0])
+    ]
+    tokens = [token for token in tokens if token[0] not in ("aws_secret_key", "aws_session_token")]
+
+    missed = [kind for kind, token in tokens if survives(token, ENGINE.text(context.format(token)))]
+
+    assert len(tokens) > 50
+    assert missed == []
+
+
+def test_it_finds_kinds_the_corpus_has_little_of() -> None:
+    missed = [
+        (kind, text)
+        for kind, text, secrets in POSITIVES
+        if any(survives(secret, ENGINE.text(text)) for secret in secrets)
+    ]
+
+    assert len(missed) <= 0.03 * len(POSITIVES), missed
+
+
+def test_it_leaves_tool_output_names_ids_and_placeholders_alone() -> None:
+    changed = [(kind, text) for kind, text in NEGATIVES if ENGINE.text(text) != text]
+
+    assert len(changed) <= 0.01 * len(NEGATIVES), changed
+
+
+def test_redacting_twice_changes_nothing_more() -> None:
+    for _, text, _ in POSITIVES:
+        once = ENGINE.text(text)
+
+        assert ENGINE.text(once) == once
+
+
+def test_the_same_secret_gets_the_same_marker_and_another_key_another_one() -> None:
+    token = "ghp_" + "a1B2c3D4e5" * 4
+
+    first, second = _MARKER.findall(ENGINE.text(f"{token} and {token}"))
+    other = Engine(key=b"other").text(token)
+
+    assert first == second
+    assert other != first
+    assert json.dumps(other)
