@@ -85,6 +85,14 @@ def test_cancel_ends_the_whole_tree(workspace: Path, marker: Marker) -> None:
     assert marker.processes() == []
 
 
+def test_a_command_that_was_cancelled_before_it_started_runs_nothing(workspace: Path) -> None:
+    stop = threading.Event()
+    stop.set()
+    done = Sandbox().run(["touch", "made"], workspace=workspace, timeout=5, stop=stop)
+    assert done.status == "cancelled"
+    assert not (workspace / "made").exists()
+
+
 _WORKER = """
 import os, sys, threading
 from pathlib import Path

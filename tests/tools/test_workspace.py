@@ -105,7 +105,7 @@ def test_k5_a_repository_is_cloned_without_what_it_would_run(base: Path, tmp_pat
         ("", "name a folder"),
         ("a\0b", "name a folder"),
         (".", "not below the project"),
-        ("/tmp", "not a git repository"),
+        ("/usr", "not a git repository"),
         ("/no/such/folder", "is not there"),
     ],
 )

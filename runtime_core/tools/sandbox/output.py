@@ -96,7 +96,7 @@ class Output:
             if not chunk:
                 return
             self._take(chunk)
-            if self._closing.is_set() and self.total > self._hard:
+            if self._closing.is_set():
                 return
 
     def _take(self, chunk: bytes) -> None:

@@ -165,7 +165,7 @@ class _Process:
             first = None
             try:
                 first = _first_process(status_read)
-                if first is not None:
+                if first is not None and not stop.is_set():
                     _give_word(child)
                 ended_by = self._watch(child, first, output, started + timeout, stop, on_output)
             finally:
