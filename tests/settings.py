@@ -23,3 +23,5 @@ ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", "testserver"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 # A test that waits for a lease to end sets a short one for the processes that it starts.
 INTERLOCK_LIMITS = json.loads(os.environ.get("INTERLOCK_TEST_LIMITS", "{}"))
+# A test holds its transaction open while it thinks, on a machine that may be busy.
+DATABASES["default"]["OPTIONS"]["options"] += " -c idle_in_transaction_session_timeout=60000"  # noqa: F405

@@ -13,6 +13,7 @@ from django.db.models import Count, Max, Min, Q, QuerySet, Sum
 from runtime_core import clock
 from runtime_core.access import ROLE_ALLOWS, Can
 from runtime_core.callers import Caller
+from runtime_core.errors import InvalidInput
 from runtime_core.models import Agent, Interrupt, Membership, Project, Run
 from runtime_core.queries import Page
 from runtime_core.states import ENDED, InterruptStatus, RunStatus
@@ -106,6 +107,30 @@ def trace_summaries(run_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, TraceSummar
 def spans_of(run_id: uuid.UUID) -> list[SpanRow]:
     """The run's spans without what went in and out."""
     return list(SpanRow.objects.filter(run_id=run_id).order_by("started_at", "id")[:SPANS_READ])
+
+
+def span_page(run_id: uuid.UUID, cursor: str | None, size: int) -> tuple[list[SpanRow], str | None]:
+    """Spans in the order in which they began, and the cursor to those after them."""
+    rows = SpanRow.objects.filter(run_id=run_id)
+    if cursor:
+        start, span_id = _span_cursor(cursor)
+        rows = rows.filter(Q(started_at__gt=start) | Q(started_at=start, id__gt=span_id))
+    found = list(rows.order_by("started_at", "id")[: size + 1])
+    if len(found) <= size:
+        return found, None
+    last = found[size - 1]
+    return found[:size], f"{last.started_at.isoformat()}~{last.id}"
+
+
+def _span_cursor(text: str) -> tuple[dt.datetime, uuid.UUID]:
+    start, _, span_id = text.partition("~")
+    try:
+        # A plus sign that nobody escaped arrives as a blank.
+        return dt.datetime.fromisoformat(start.replace(" ", "+")), uuid.UUID(span_id)
+    except ValueError as error:
+        raise InvalidInput(
+            "cursor is not one that this list gave; start without it.", field="cursor"
+        ) from error
 
 
 def audit_entries(caller: Caller) -> QuerySet[AuditEntry]:
