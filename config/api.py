@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
-from django.utils.module_loading import import_string
 from ninja import NinjaAPI
 
 from approvals.api import router as interrupts
@@ -31,5 +28,3 @@ api.add_router("/agents", agents.agents)
 api.add_router("/tools", agents.tools)
 api.add_router("", interrupts)
 api.add_router("", traces)
-if find_spec("traces.api"):
-    api.add_router("", import_string("traces.api.router"))
