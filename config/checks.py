@@ -6,6 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.exceptions import ImproperlyConfigured
 
 
 @register(Tags.compatibility)
@@ -35,3 +36,9 @@ def refuse_any_host(**_: Any) -> list[CheckMessage]:
             id="config.E002",
         )
     ]
+
+
+def require_sound_settings() -> None:
+    """Raise `ImproperlyConfigured` for what a server that runs no checks must refuse as well."""
+    for message in (*refuse_in_memory_channel_layer(), *refuse_any_host()):
+        raise ImproperlyConfigured(f"{message.msg} {message.hint} ({message.id})")

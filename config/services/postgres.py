@@ -57,6 +57,7 @@ class Postgres:
     def start(self) -> None:
         """Start the server and return when role and database are there; repeat as you like."""
         owner = prepare(self.folder)
+        process.keep_short(self.log)
         program = _binary("postgres", owner)
         if not (self.folder.postgres / "PG_VERSION").exists():
             _initialise(self.folder, owner, self.log)

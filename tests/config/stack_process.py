@@ -58,7 +58,7 @@ def manage(
 class RunningStack:
     """One `up` in the background."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, more: Mapping[str, str] | None = None) -> None:
         self.folder = folder
         self.port = free_port()
         self.log = folder.parent / f"{folder.name}.out"
@@ -67,18 +67,18 @@ class RunningStack:
                 [sys.executable, "manage.py", "up"],
                 cwd=BASE,
                 start_new_session=True,
-                env=command_env(folder, self.port),
+                env=command_env(folder, self.port, more),
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
 
-    def wait_until_ready(self) -> RunningStack:
+    def wait_until_ready(self, within_s: float = 60) -> RunningStack:
         def ready() -> bool:
-            assert self.process.poll() is None, self.log.read_text()
+            assert self.process.poll() is None, self.log.read_text()[-3000:]
             holder = read_holder(self.folder / "up.lock")
             return bool(holder.get("ready")) and holder["pid"] == self.process.pid
 
-        wait_for(ready, 40, "ready")
+        wait_for(ready, within_s, "ready")
         return self
 
     def get(self, path: str) -> tuple[int, dict[str, str]]:

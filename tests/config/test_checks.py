@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from django.core.checks import run_checks
+from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
+
+from config.checks import require_sound_settings
 
 
 def _ids() -> set[str | None]:
@@ -29,3 +33,8 @@ def test_c2_no_channel_layer_is_refused() -> None:
 def test_j1_any_host_is_refused() -> None:
     with override_settings(ALLOWED_HOSTS=["*"]):
         assert "config.E002" in _ids()
+
+
+def test_j1_a_server_without_checks_refuses_any_host_too() -> None:
+    with override_settings(ALLOWED_HOSTS=["*"]), pytest.raises(ImproperlyConfigured, match="E002"):
+        require_sound_settings()
