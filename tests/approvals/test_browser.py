@@ -1,0 +1,282 @@
+"""The inbox in Chromium over a real web process: live rows, keys, conflicts, no script needed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.conf import settings
+from django.test import Client
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from approvals.commands import Opinion, decide
+from approvals.models import Decision
+from runtime_core.events.publish import announce
+from runtime_core.models import Interrupt
+from runtime_core.values import Actor
+from tests.approvals.world import World
+from tests.conftest import environment
+from tests.live.web import Web
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+
+REFUND = {"order_id": "A-1001", "amount": "20.00", "reason": "Broken on arrival."}
+OpenPage = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def web(django_db_setup: None) -> Iterator[Web]:
+    web = Web(environment())
+    yield web
+    web.stop()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    installed = shutil.which("chromium") or shutil.which("chromium-browser")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=installed, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def world(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> World:
+    # Playwright's loop runs in this thread, which Django takes for asynchronous code.
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+    return World()
+
+
+@pytest.fixture
+def open_page(chromium: Browser, web: Web, world: World) -> Iterator[OpenPage]:
+    """Opens an address as somebody; whatever the browser complains about fails the test."""
+    contexts: list[Any] = []
+    faults: list[str] = []
+
+    def open_(user: Any, path: str, **options: Any) -> Page:
+        context = chromium.new_context(base_url=web.origin, **options)
+        contexts.append(context)
+        context.add_cookies([session_of(user, web.origin)])
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("dialog", lambda dialog: faults.append(dialog.message))
+        page.on(
+            "console",
+            lambda said: faults.append(said.text) if "Content Security" in said.text else None,
+        )
+        page.goto(path)
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert faults == []
+
+
+def session_of(user: Any, origin: str) -> Any:
+    client = Client()
+    client.force_login(user)
+    value = client.cookies[settings.SESSION_COOKIE_NAME].value
+    return {"name": settings.SESSION_COOKIE_NAME, "value": value, "url": origin}
+
+
+def tell(interrupt: Interrupt) -> None:
+    """What the runtime does after its commit."""
+    announce(interrupt.run_id, 1, interrupt.project_id, inbox=True)
+
+
+def check_accessible(page: Page) -> None:
+    found = Axe().run(page)
+    told = [(one["id"], one["nodes"][0]["html"]) for one in found.response["violations"]]
+    assert not told, json.dumps(told, indent=1)
+
+
+def test_a_new_request_appears_without_a_reload(world: World, open_page: OpenPage) -> None:
+    page = open_page(world.approver, "/inbox/")
+    expect(page.get_by_text("Nothing needs you")).to_be_visible()
+    page.evaluate("window.sameDocument = true")
+
+    interrupt = world.ask()
+    tell(interrupt)
+
+    expect(page.locator(f'[data-interrupt-id="{interrupt.id}"]')).to_be_visible()
+    expect(page).to_have_title("(1) Inbox · Interlock")
+    assert page.evaluate("window.sameDocument")
+
+
+def test_rows_do_not_move_while_somebody_reads(world: World, open_page: OpenPage) -> None:
+    first = world.ask()
+    page = open_page(world.approver, "/inbox/")
+    expect(page.locator("[data-live-dot]")).to_have_attribute("data-state", "live")
+
+    second = world.ask()
+    tell(second)
+
+    expect(page.get_by_role("button", name="1 new, show")).to_be_visible()
+    assert page.locator(f'[data-interrupt-id="{second.id}"]').count() == 0
+    page.get_by_role("button", name="1 new, show").click()
+    expect(page.locator(f'[data-interrupt-id="{second.id}"]')).to_be_visible()
+    expect(page.locator(f'[data-interrupt-id="{first.id}"]')).to_be_visible()
+
+
+def test_a_row_that_somebody_else_decided_says_so(world: World, open_page: OpenPage) -> None:
+    interrupt = world.ask()
+    page = open_page(world.approver, "/inbox/")
+    row = page.locator(f'[data-interrupt-id="{interrupt.id}"]')
+    expect(page.locator("[data-live-dot]")).to_have_attribute("data-state", "live")
+
+    opinion = Opinion("approve", 1, interrupt.digest)
+    decide(Actor(world.approver2.pk, "approver2"), interrupt.id, opinion)
+
+    expect(row.get_by_text("No longer open")).to_be_visible()
+    expect(page).to_have_title("Inbox · Interlock")
+
+
+def test_a_request_is_found_read_and_approved_by_keyboard_alone(
+    world: World, open_page: OpenPage
+) -> None:
+    world.ask("run_command", {"argv": ["pytest"]})
+    wanted = world.ask("run_command", {"argv": ["ls", "-la"]})
+    page = open_page(world.approver, "/inbox/")
+
+    page.locator("[data-key-open]").first.focus()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/inbox/{wanted.id}/**")
+    expect(page.locator("#request-title")).to_be_focused()
+    page.keyboard.press("a")
+
+    expect(page.locator(".receipt")).to_contain_text("by approver")
+    assert Decision.objects.get().interrupt_id == wanted.id
+
+
+def test_a_key_opens_the_rejection_and_puts_the_cursor_in_it(
+    world: World, open_page: OpenPage
+) -> None:
+    interrupt = world.ask()
+    page = open_page(world.approver, f"/inbox/{interrupt.id}/")
+
+    page.locator("#request-title").focus()
+    page.keyboard.press("d")
+    expect(page.locator("#reason")).to_be_focused()
+    page.keyboard.type("a reason with the letter a")
+    page.keyboard.press("Control+Enter")
+
+    expect(page.locator(".receipt")).to_contain_text("a reason with the letter a")
+    assert Decision.objects.get().action == "reject"
+
+
+def test_at_high_risk_the_key_only_moves_to_the_button(world: World, open_page: OpenPage) -> None:
+    interrupt = world.ask("issue_refund", REFUND, risk="high")
+    page = open_page(world.approver, f"/inbox/{interrupt.id}/")
+
+    page.locator("#request-title").focus()
+    page.keyboard.press("a")
+
+    expect(page.locator('[data-key="a"]')).to_be_focused()
+    assert not Decision.objects.exists()
+
+
+def test_an_error_keeps_the_form_open_and_a_conflict_keeps_the_edits(
+    world: World, open_page: OpenPage
+) -> None:
+    interrupt = world.ask("issue_refund", REFUND, risk="high")
+    # axe measures with inline styles of its own.
+    page = open_page(world.approver, f"/inbox/{interrupt.id}/", bypass_csp=True)
+    page.get_by_text("Edit", exact=False).first.click()
+    amount = page.locator('[name="arg.amount"]')
+
+    amount.fill("-5")
+    page.get_by_role("button", name="Approve with edits").first.click()
+    expect(page.locator(".error-summary")).to_be_focused()
+    expect(amount).to_have_value("-5")
+
+    amount.fill("5.00")
+    Interrupt.objects.filter(id=interrupt.id).update(version=2)
+    page.get_by_role("button", name="Approve with edits").first.click()
+    expect(page.locator("#conflict-title")).to_be_focused()
+    expect(page.locator("ins")).to_have_text("5.00")
+    check_accessible(page)
+
+    page.get_by_text("Apply my edits on version 2").click()
+    page.get_by_role("button", name="Approve my edits on version 2").click()
+    expect(page.locator(".receipt")).to_be_visible()
+    assert '"amount":"5.00"' in Interrupt.objects.get(id=interrupt.id).tool_call.args_text
+
+
+def test_a_right_lost_meanwhile_is_told_in_place(world: World, open_page: OpenPage) -> None:
+    interrupt = world.ask()
+    page = open_page(world.approver, f"/inbox/{interrupt.id}/")
+    world.approver.memberships.update(role="viewer")
+
+    page.locator('[data-key="a"]').click()
+
+    expect(page.locator("#page-errors")).to_contain_text("you may not decide on this")
+
+
+def test_everything_works_without_scripts(world: World, open_page: OpenPage) -> None:
+    interrupt = world.ask("issue_refund", REFUND, risk="high")
+    page = open_page(world.approver, "/inbox/", java_script_enabled=False)
+
+    page.get_by_role("link", name="issue_refund").click()
+    page.locator("summary", has_text="Edit").first.click()
+    page.locator('[name="arg.amount"]').fill("7.50")
+    page.get_by_role("button", name="Approve with edits").first.click()
+
+    expect(page.locator(".receipt")).to_contain_text("Approved with edits")
+    assert '"amount":"7.50"' in Interrupt.objects.get(id=interrupt.id).tool_call.args_text
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_pages_are_accessible_and_fit(
+    world: World, open_page: OpenPage, scheme: str, width: int
+) -> None:
+    long = {"argv": ["sh", "-c", "a" * 300 + "\u202e" + " " * 50 + "x"]}
+    critical = world.ask("run_command", long, risk="critical")
+    question = world.ask(
+        "ask_human", {"question": "Which?", "choices": ["one", "two"]}, kind="question", risk="low"
+    )
+    decided = world.ask()
+    opinion = Opinion("reject", 1, decided.digest, reason="Not needed.")
+    decide(Actor(world.approver2.pk, "approver2"), decided.id, opinion)
+    options = {
+        "color_scheme": scheme,
+        "viewport": {"width": width, "height": 850},
+        "bypass_csp": True,
+    }
+    page = open_page(world.approver, "/inbox/", **options)
+
+    paths = ["/inbox/", *(f"/inbox/{one.id}/" for one in (critical, question, decided))]
+    for path in paths:
+        page.goto(path)
+        check_accessible(page)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+
+
+def test_h5_markup_in_a_request_does_nothing_in_a_browser(
+    world: World, open_page: OpenPage
+) -> None:
+    markup = [
+        "<img src=x onerror=alert(1)>",
+        "</script><script>alert(1)</script>",
+        '<div hx-post="/inbox/" hx-trigger="load">',
+        '"><svg/onload=alert(1)>',
+    ]
+    run = world.run(title="".join(markup)[:120])
+    interrupt = world.ask("run_command", {"argv": markup}, run=run, reason=markup[0])
+    requested: list[str] = []
+    page = open_page(world.approver, f"/inbox/{interrupt.id}/")
+    page.on("request", lambda request: requested.append(request.url))
+
+    page.reload(wait_until="networkidle")
+
+    assert (
+        page.locator("main img, main svg[onload], main [hx-trigger=load], main script").count() == 0
+    )
+    assert not [url for url in requested if url.endswith("/x")]
