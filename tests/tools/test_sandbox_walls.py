@@ -18,6 +18,7 @@ from django.conf import settings
 from runtime_core.errors import SandboxUnavailable, ToolFailed, WorkspaceError
 from runtime_core.tools import ToolContext, sandbox
 from runtime_core.tools.sandbox import Completed, Sandbox, SandboxLimits, bubblewrap
+from runtime_core.tools.sandbox.tree import Usage, usage
 
 
 def run(
@@ -109,6 +110,10 @@ def test_it_has_no_privileges_and_cannot_make_namespaces(workspace: Path) -> Non
 def test_it_sees_no_process_of_ours(workspace: Path) -> None:
     numbers = shell(workspace, "ls /proc | grep -c '^[0-9]'")
     assert int(numbers) < 8
+
+
+def test_the_machines_own_processes_are_never_counted() -> None:
+    assert usage(os.getpid()) == Usage(0, 0)
 
 
 def test_memory_of_the_tree_is_bounded(workspace: Path) -> None:

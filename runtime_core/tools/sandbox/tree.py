@@ -25,6 +25,8 @@ def usage(first_process: int) -> Usage:
     proc = Path(f"/proc/{first_process}/root/proc")
     pages = processes = 0
     with suppress(OSError):
+        if proc.stat().st_dev == Path("/proc").stat().st_dev:
+            return Usage(0, 0)  # still on the machine's own root: it has not moved in yet
         for entry in proc.iterdir():
             if not entry.name.isdigit():
                 continue
