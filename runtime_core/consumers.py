@@ -4,7 +4,7 @@ Raw ASGI applications, not Channels consumers: those would each join the channel
 throughput and fails with Valkey. Inbound messages are read and ignored; state changes go over HTTP.
 
 Close codes: 4400 the address is wrong, 4401 not logged in (or no longer), 4403 not allowed (or no longer), 4404 no such
-run, 4408 too slow (come back with your last seq), 1012 come back in a moment.
+run, 4408 too slow (come back with your last seq), 4503 come back in a moment.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ STALL_S = 15.0
 _SEQ = re.compile("[0-9]{1,18}")
 
 BAD_ADDRESS, NOT_LOGGED_IN, NOT_ALLOWED, NO_SUCH_RUN, TOO_SLOW = 4400, 4401, 4403, 4404, 4408
-COME_BACK = 1012
+# 1012 would be the word for it, but the server lets applications send 4000 and up only.
+COME_BACK = 4503
 
 
 class Close(Exception):
