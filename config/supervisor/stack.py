@@ -26,7 +26,7 @@ KILLED_S = 1.0
 ORPHANS_STOP_S = 0.5
 WATCH_S = 0.1
 REAP_EVERY = 20
-READY_S = 60.0
+READY_S = 120.0
 # Set for our own migrations, and not meant for the parts.
 NOT_INHERITED = ("INTERLOCK_STATEMENT_TIMEOUT_MS",)
 

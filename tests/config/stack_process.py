@@ -50,7 +50,7 @@ def manage(
         env=command_env(folder, port, more),
         capture_output=True,
         text=True,
-        timeout=40,
+        timeout=90,
         check=False,
     )
 
@@ -108,7 +108,7 @@ class RunningStack:
     def end(self, number: signal.Signals) -> int:
         """Signal the supervisor and wait for it."""
         self.process.send_signal(number)
-        return self.process.wait(15)
+        return self.process.wait(30)
 
     def _owns(self, pid: int) -> bool:
         mark = str(self.folder).encode()

@@ -15,7 +15,7 @@ import pytest
 
 from tests.config.stack_process import RunningStack, free_port, manage, wait_for
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(400)]
 
 
 @pytest.fixture(scope="module")
