@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -161,3 +162,12 @@ def test_the_call_may_come_from_a_thread(workspace: Path, marker: Marker) -> Non
     thread.start()
     thread.join(5)
     assert found[0].output == "done\n"
+
+
+def test_many_commands_at_once_each_end_by_themselves(workspace: Path, marker: Marker) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        ended = list(
+            pool.map(lambda i: run(workspace, ["sh", "-c", f"echo {i}"], marker, 20), range(80))
+        )
+    assert [done.output for done in ended] == [f"{i}\n" for i in range(80)]
+    assert {done.status for done in ended} == {"exited"}
