@@ -19,7 +19,10 @@ _OTHER_BEGIN = re.compile(r"-{5}BEGIN ")
 _PUTTY = re.compile(
     r"Private-Lines: \d{1,3}(?:\r?\n|\\n)(?P<v>(?:[A-Za-z0-9+/=]{1,80}(?:\r?\n|\\n|\Z)){1,100})"
 )
-MAX_KEY = 32_768
+_GAP = r"(?:\s|\\+[nr]|(?:Proc-Type|DEK-Info|Version|Comment|Hash):[^\n\\]{0,100})"
+_BODY = re.compile(rf"{_GAP}*+(?:[A-Za-z0-9+/=]{{20,}}+{_GAP}*+)++(?:[A-Za-z0-9+/=]{{1,76}}+)?")
+_LOOSE_BODY = re.compile(r"(?:[A-Za-z0-9+/=\s]|\\+[nr])*+")
+MAX_KEY = 16_384
 
 
 def find_private_keys(text: str) -> Iterator[Span]:
@@ -28,10 +31,9 @@ def find_private_keys(text: str) -> Iterator[Span]:
     for begin in _BEGIN.finditer(text):
         if begin.start() < last:
             continue
-        stop = _stop(text, begin.end())
-        if stop - begin.end() >= 8:
-            yield Span(begin.end(), stop, "private_key")
-        last = stop
+        last = _stop(text, begin.end())
+        if last - begin.end() >= 8:
+            yield Span(begin.end(), last, "private_key")
     yield from _orphans(text)
     for lines in _PUTTY.finditer(text):
         yield Span(lines.start("v"), lines.end("v"), "private_key")
@@ -40,7 +42,9 @@ def find_private_keys(text: str) -> Iterator[Span]:
 def _stop(text: str, first: int) -> int:
     end = _END.search(text, first, first + MAX_KEY)
     if end is None:
-        return min(len(text), first + MAX_KEY)
+        # No end in sight: what looks like a key goes, the text after it stays.
+        body = _BODY.match(text, first)
+        return body.end() if body else first
     other = _OTHER_BEGIN.search(text, first, end.start())
     return other.start() if other else end.start()
 
@@ -71,6 +75,21 @@ def _key_text_start(window: str) -> int:
 def is_inside_key(line: str) -> bool:
     """Say whether a whole string is only lines of a key (its begin was in an earlier string)."""
     return re.fullmatch(r"(?:[A-Za-z0-9+/=]{8,4096}\s{0,2}){1,2000}", line) is not None
+
+
+def key_end(text: str, first: int) -> int:
+    """Return where text that can only be the rest of a key ends."""
+    found = _LOOSE_BODY.match(text, first)
+    return found.end() if found else first
+
+
+def key_open_from(text: str, first: int) -> int:
+    """Return where a private key begins that has not ended yet, or the length of the text."""
+    if "PRIVATE" not in text[first:]:
+        return len(text)
+    for begin in reversed(list(_BEGIN.finditer(text, first))):
+        return len(text) if _END.search(text, begin.end()) else begin.start()
+    return len(text)
 
 
 def opens_key(text: str) -> bool:

@@ -341,6 +341,8 @@ def starts_word(text: str, start: int, prefix: str = "") -> bool:
     before = text[start - 1]
     if not (before.isalnum() or before in "_-") or ord(before) > 127:
         return True
+    if before in "_-" and len(prefix) >= 4:
+        return True
     if start >= 2 and before in "nrtbf" and text[start - 2] == "\\":
         return True
     if start >= 3 and text[start - 3] == "%":

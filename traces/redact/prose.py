@@ -36,9 +36,9 @@ PROSE_WORDS: dict[str, bool] = {
 _OPENING = "\"'`\u201c\u2018\u300c\u300e\u00ab\u201e*<("
 _COPULA_WORDS = (
     "is|was|are|be|equals|to|as|lautet|ist|war|sind|heißt|est|était|sont|es|era|son|é|foi|è|sono|jest|brzmi|"
-    "är|er|on|je|van|oldu|adalah|là|este|yra|है|هي|هو|будет|это|будут|είναι|היא|הוא|คือ|set to|changed to|reset to"
+    "är|er|on|je|van|oldu|adalah|là|este|yra|है|هي|هو|будет|это|будут|είναι|היא|הוא|set to|changed to|reset to"
 )
-_COPULA_SIGNS = "\u2014|\u2013|->|=>|\u2192|=|:|\uff1a|\uff1d|是|为|為|は|が|는|은|이|가|- "
+_COPULA_SIGNS = "\u2014|\u2013|->|=>|\u2192|=|:|\uff1a|\uff1d|是|为|為|は|が|คือ|는|은|이|가|- "
 # The value stands right behind the word: `password hunter2x`, or, after a Chinese word, without a blank.
 _DIRECT = re.compile(
     rf"""[ \t]{{1,3}}(?P<open>[{_OPENING}]{{1,3}}[ \u00a0]?)?(?P<v>[!-~]{{4,200}})"""
@@ -51,6 +51,7 @@ _LINK = re.compile(
     rf"""(?:[ ]?(?:now|jetzt|ahora|maintenant|set to|just|simply|also|still|currently|:|\uff1a))?"""
     rf"""(?:[ \t\u00a0]{{0,3}}|[ \t]{{0,3}}(?:\r?\n[ \t]{{0,8}}){{1,3}}(?=[!-~]{{6,200}}[ \t]{{0,3}}(?:\r?\n|\Z)))(?P<open>[{_OPENING}]{{1,3}}[ \u00a0]?)?(?P<v>[!-~]{{4,200}})"""
 )
+_LINK_START = re.compile(rf"(?<!\w)(?:{_COPULA_WORDS})(?!\w)|{_COPULA_SIGNS}")
 _MAX_LINKS = 5
 
 
@@ -100,10 +101,15 @@ def find_prose(text: str, start: int, end: int, word: str) -> Iterator[Span]:
 
 def _word_end(text: str, end: int, word: str) -> int:
     """Other languages put endings on the word: take up to six letters more."""
-    if word in _ENGLISH or ord(word[-1]) > 0x2000:
+    if word in _ENGLISH or _is_unspaced(word):
         return end + 1 if text[end : end + 1] == "s" and word in _ENGLISH else end
     found = _SUFFIX.match(text, end)
     return found.end() if found else end
+
+
+def _is_unspaced(word: str) -> bool:
+    """Chinese, Japanese, Korean and Thai put no blanks between words."""
+    return ord(word[-1]) > 0x2000 or "\u0e00" <= word[-1] <= "\u0eff"
 
 
 _SUFFIX = re.compile(r"[^\W\d_]{1,6}(?![\w])")
@@ -113,7 +119,7 @@ _ENGLISH = frozenset(
 
 
 def _is_word(text: str, start: int, end: int, word: str) -> bool:
-    if ord(word[0]) > 0x2000:
+    if _is_unspaced(word):
         return True
     before, after = text[start - 1 : start], text[end : end + 1]
     if before == "-" and text[start - 2 : start - 1].isalpha() and after in (" ", ":"):
@@ -124,18 +130,20 @@ def _is_word(text: str, start: int, end: int, word: str) -> bool:
 
 
 def _candidates(text: str, end: int, word: str) -> Iterator[tuple[re.Match[str], bool]]:
-    direct = (_DIRECT if word.isascii() or ord(word[-1]) < 0x2000 else _ADJACENT).match(text, end)
+    direct = (_DIRECT if word.isascii() or not _is_unspaced(word) else _ADJACENT).match(text, end)
     if direct:
         yield direct, False
     sentence = _SENTENCE.match(text, end)
     stop = sentence.end() if sentence else end
     at = end
     for _ in range(_MAX_LINKS):
-        link = _LINK.search(text, at, min(len(text), stop + 220))
-        if link is None or link.start() > stop:
+        start = _LINK_START.search(text, at, stop + 1)
+        if start is None:
             return
-        yield link, True
-        at = link.start() + 1
+        link = _LINK.match(text, start.start())
+        if link:
+            yield link, True
+        at = start.start() + 1
 
 
 def _value_span(text: str, found: re.Match[str], label: str) -> Span | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from traces.redact.blocks import key_end, key_open_from
 from traces.redact.clean import clean_text
 from traces.redact.marker import WITHHELD, Span
 from traces.redact.text import block_open_from, open_from
@@ -38,6 +39,7 @@ class TextStream:
         self._done = 0
         self._document: _OpenDocument | None = _OpenDocument()
         self._failed = False
+        self._in_key = False
 
     @property
     def held(self) -> int:
@@ -71,8 +73,17 @@ class TextStream:
             if part is None:
                 return "".join(parts)
             parts.append(part)
+        if self._in_key:
+            self._drop_key()
         parts.append(self._take_text(final))
         return "".join(parts)
+
+    def _drop_key(self) -> None:
+        """A private key too long to be held: its rest is dropped as it comes."""
+        end = key_end(self._buffer, self._done)
+        self._in_key = end == len(self._buffer)
+        self._buffer = self._buffer[end:]
+        self._done = 0
 
     def _take_document(self, final: bool) -> str | None:
         """Give out a finished JSON document; None while it is open, "" once this is plain text."""
@@ -105,12 +116,14 @@ class TextStream:
             for span in spans:
                 if span.start < cut <= span.end:
                     cut = span.start
-                    if len(buffer) - cut > MAX_HELD:
-                        cut = len(buffer) - _KEPT_ON_OVERFLOW
+            if len(buffer) - cut > MAX_HELD:
+                forced, cut = True, len(buffer) - _KEPT_ON_OVERFLOW
         if cut <= self._done:
             return ""
         shown = self._render(buffer, spans, cut)
         self._done = cut
+        if forced:
+            self._in_key = any(s.label == "private_key" and s.start < cut < s.end for s in spans)
         self._forget()
         return shown
 
@@ -139,6 +152,7 @@ class TextStream:
         if lines:
             cut = min(cut, lines.start())
         cut = min(cut, open_from(buffer, self._done), block_open_from(buffer, self._done))
+        cut = min(cut, key_open_from(buffer, self._done))
         cut = min(cut, self._engine.known_open_from(buffer))
         return self._overflow(buffer, cut)
 
