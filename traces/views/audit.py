@@ -39,6 +39,7 @@ ACTIONS = (
     "agent.applied",
     "token.issued",
     "token.revoked",
+    "retention.run",
     "auth.login",
     "auth.login_failed",
     "auth.logout",
