@@ -1,0 +1,60 @@
+"""The product once for the whole session, and a browser for each module that wants one."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.e2e.browsing import Person, person
+from tests.e2e.product import Product, remove
+
+People = Callable[..., Person]
+
+
+@pytest.fixture(scope="session")
+def product() -> Iterator[Product]:
+    """The running product."""
+    folder = Path(tempfile.mkdtemp(prefix="interlock-e2e-", dir="/tmp"))
+    running = Product(folder / "data")
+    try:
+        yield running.start()
+    finally:
+        running.stop()
+        remove(running.folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """A browser for one module: tests that use Django's database must not meet its event loop."""
+    installed = shutil.which("chromium") or shutil.which("chromium-browser")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=installed, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def people(product: Product, chromium: Browser) -> Iterator[People]:
+    """Seats somebody at a browser of their own: `people("approver")`."""
+    with ExitStack() as seats:
+
+        def seat(name: str = "", **options: Any) -> Person:
+            return seats.enter_context(person(product, chromium, name, **options))
+
+        yield seat
+
+
+@pytest.fixture
+def nothing_open(product: Product) -> None:
+    """No run of another test asks for anything."""
+    for run in product.rows("SELECT id FROM run WHERE ended_at IS NULL"):
+        product.post("operator", f"/runs/{run['id']}/cancel", {})
+        product.wait_for_status(str(run["id"]))
