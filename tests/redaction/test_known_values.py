@@ -60,7 +60,9 @@ def test_a_known_value_gets_one_marker_in_every_encoding() -> None:
 
 
 def test_a_known_value_of_several_lines_is_found_line_by_line() -> None:
-    engine = Engine(key=b"k", known_values=["first line of the thing 1\nsecond line of the thing 2"])
+    engine = Engine(
+        key=b"k", known_values=["first line of the thing 1\nsecond line of the thing 2"]
+    )
 
     assert "second line" not in engine.text("log: second line of the thing 2")
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from traces.redact.keys import Key, classify_key
 from traces.redact.literal import (
+    has_noun,
     is_password_like,
     is_placeholder,
     is_secret_bare,
@@ -73,7 +74,7 @@ _LINE_START = re.compile(
 )
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token|ApiKey|Digest|Bot|bearer|basic|token)[ ]{1,2}")
 _SETTING_WORD = re.compile(
-    r"(?:^|[\n;])[ \t]*(?:ENV|ARG|setx|setenv|SETX)[ \t]+\Z|\b(?:config(?:ure)?|secrets?)[ ]+(?:--?\w+[ ]+)?(?:set|put|add)[ ]+(?:--?[\w=-]+[ ]+){0,3}[\w./:]{0,60}\Z|git[ ]config[ ](?:--\w+[ ])?\Z"
+    r"(?:^|[\n;])[ \t]*(?:ENV|ARG|setx|setenv|SETX|SetEnv|fastcgi_param|env)[ \t]+\Z|\b(?:config(?:ure)?|secrets?)[ ]+(?:--?\w+[ ]+)?(?:set|put|add)[ ]+(?:--?[\w=-]+[ ]+){0,3}[\w./:]{0,60}\Z|git[ ]config[ ](?:--\w+[ ])?\Z"
 )
 _BRACED = re.compile(r"\{(?P<v>[^{}\s\"']{3,128})\}(?=;|\Z)")
 _CRUMBS = re.compile(r"""["'\\]{0,4}\]?[ ]{0,4}[:=][ ]{0,4}["'\\]{0,4}[\w.-]{1,64}=""")
@@ -113,6 +114,8 @@ def find_assignment(text: str, start: int, end: int) -> Iterator[Span]:
     span = _by_blank(text, start, end, key, option=option)
     if span is not None:
         yield span
+        return
+    yield from _by_table(text, start, end, key)
 
 
 def _by_operator(text: str, start: int, end: int, key: Key) -> Span | None:
@@ -327,13 +330,53 @@ def _by_column(text: str, start: int, end: int, key: Key) -> Span | None:
 _ROW_START = re.compile(r"(?:^|\n|\\n)[ \t]{0,40}(?:[|\u2502\u2503*+-][ ]{0,20})?[\w ./-]{0,40}\Z")
 
 
+def _is_label(value: str) -> bool:
+    return re.fullmatch(r"[\w.-]+", value) is not None and has_noun(value)
+
+
+def _by_table(text: str, start: int, end: int, key: Key) -> Iterator[Span]:
+    """Rows of separated values under a head that names the column."""
+    if text[end : end + 1] not in (",", ";", "\t", "\n", "\r", '"'):
+        return
+    first = text.rfind("\n", 0, start) + 1
+    last = text.find("\n", end)
+    if last < 0 or last - first > 1_000 or not _TABLE_HEAD.fullmatch(text[first:last].rstrip("\r")):
+        return
+    above = text[text.rfind("\n", 0, max(0, first - 1)) + 1 : max(0, first - 1)]
+    separator = next((c for c in ",;\t" if c in text[first:last]), "")
+    if not separator or above.count(separator) == text.count(separator, first, last):
+        return
+    yield from _column(text, last + 1, separator, text.count(separator, first, start), key)
+
+
+def _column(text: str, at: int, separator: str, column: int, key: Key) -> Iterator[Span]:
+    width = None
+    for _ in range(_MAX_ROWS):
+        end = text.find("\n", at)
+        row = text[at : end if end >= 0 else len(text)].rstrip("\r")
+        cells = row.split(separator)
+        width = width or len(cells)
+        if len(cells) != width or column >= width or len(row) > 4_000:
+            return
+        first = at + sum(len(cell) + 1 for cell in cells[:column])
+        value = cells[column].strip("\"' ")
+        if value and is_secret_quoted(value, key):
+            first += cells[column].index(value)
+            yield Span(first, first + len(value), key.label)
+        if end < 0:
+            return
+        at = end + 1
+
+
+_TABLE_HEAD = re.compile(r"[\w \"'.-]{1,60}(?:[,;\t][\w \"'.-]{1,60}){1,40}")
+_MAX_ROWS = 1_000
+
+
 def _by_blank(text: str, start: int, end: int, key: Key, *, option: bool) -> Span | None:
     name = text[start:end].lower()
     before = text[max(0, start - 60) : start]
     setting = _SETTING_WORD.search(before) is not None
     directive = name.rsplit(".", 1)[-1] in _DIRECTIVE and _LINE_START.search(before) is not None
-    if not (option or setting or directive):
-        return None
     found = _SPACE_VALUE.match(text, end)
     if found is None:
         return None
@@ -341,7 +384,16 @@ def _by_blank(text: str, start: int, end: int, key: Key, *, option: bool) -> Spa
     if found["opening"]:
         last = closing_quote(text, first, found["opening"])
         value = text[first:last] if last > first else value
+        if not (
+            option
+            or setting
+            or directive
+            or (key.strong and is_password_like(value) and not _is_label(value))
+        ):
+            return None
         return Span(first, first + len(value), key.label) if is_secret_quoted(value, key) else None
+    if not (option or setting or directive):
+        return None
     value = value.rstrip(",;)]}\\|")
     if (
         value.startswith(("-", "=", ":", "/", "|"))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 
-from traces.redact.keys import is_harmless_inside
-from traces.redact.literal import is_placeholder
+from traces.redact.keys import Key, is_harmless_inside
+from traces.redact.literal import is_placeholder, is_secret_bare
 from traces.redact.marker import Span
 
 _BEGIN = re.compile(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
@@ -28,10 +29,11 @@ MAX_KEY = 16_384
 def find_private_keys(text: str) -> Iterator[Span]:
     """Find the inside of private key blocks, also where the begin or the end is missing."""
     last = 0
+    ends = [end.start() for end in _END.finditer(text)]
     for begin in _BEGIN.finditer(text):
         if begin.start() < last:
             continue
-        last = _stop(text, begin.end())
+        last = _stop(text, begin.end(), ends)
         if last - begin.end() >= 8:
             yield Span(begin.end(), last, "private_key")
     yield from _orphans(text)
@@ -39,14 +41,14 @@ def find_private_keys(text: str) -> Iterator[Span]:
         yield Span(lines.start("v"), lines.end("v"), "private_key")
 
 
-def _stop(text: str, first: int) -> int:
-    end = _END.search(text, first, first + MAX_KEY)
-    if end is None:
+def _stop(text: str, first: int, ends: list[int]) -> int:
+    place = bisect_left(ends, first)
+    if place == len(ends) or ends[place] > first + MAX_KEY:
         # No end in sight: what looks like a key goes, the text after it stays.
         body = _BODY.match(text, first)
         return body.end() if body else first
-    other = _OTHER_BEGIN.search(text, first, end.start())
-    return other.start() if other else end.start()
+    other = _OTHER_BEGIN.search(text, first, ends[place])
+    return other.start() if other else ends[place]
 
 
 def _orphans(text: str) -> Iterator[Span]:
@@ -103,33 +105,46 @@ def closes_key(text: str) -> bool:
     return _ORPHAN_END.search(text) is not None
 
 
-_DATA = re.compile(r"(?:^|\n)(?P<pad>[ ]{0,12})(?P<name>data|stringData|binaryData):[ ]*\r?\n")
-_ENTRY = re.compile(
-    r"(?P<pad>[ ]{1,16})(?P<k>[\w.\-/\"']{1,100}):(?:[ ]+(?P<v>[^\r\n]*))?(?:\r?\n|\Z)"
+_DATA = re.compile(
+    r"(?:^|\n)(?P<pad>[ ]{0,12})(?:(?P<name>data|stringData|binaryData|secrets|credentials):"
+    r"|\[(?P<section>secrets?|credentials?|passwords?)\])[ ]*\r?\n"
 )
+_ENTRY = re.compile(
+    r"(?P<pad>[ ]{0,16})(?P<k>[\w.\-/\"']{1,100})[ ]{0,20}(?::|=)(?:[ ]*(?P<v>[^\r\n]*))?(?:\r?\n|\Z)"
+)
+_INLINE = re.compile(r"""(?:\\*")(?:data|binaryData)(?:\\*")\s?:\s?\{(?P<body>[^{}]{4,16384})\}""")
+_INLINE_VALUE = re.compile(r"""(?:\\*")\s?:\s?(?:\\*")(?P<v>[A-Za-z0-9+/]{8,8192}={0,2})(?=\\*")""")
 _MAX_ENTRIES = 200
+_STRONG = Key("secret", True)
 
 
 def find_secret_data(text: str) -> Iterator[Span]:
-    """Find the entries of a Kubernetes Secret printed as YAML."""
+    """Find the entries of a Kubernetes Secret, and of a settings section named `secrets`."""
     for block in _DATA.finditer(text):
         at = block.end()
-        plain = block["name"] == "stringData"
         for _ in range(_MAX_ENTRIES):
             entry = _ENTRY.match(text, at)
-            if entry is None or len(entry["pad"]) <= len(block["pad"]):
+            if entry is None or (block["name"] and len(entry["pad"]) <= len(block["pad"])):
                 break
             value = (entry["v"] or "").strip().strip("\"'")
-            if value and (plain or is_encoded_secret(value)) and not is_placeholder(value):
-                if not (plain and is_harmless_inside(entry["k"])) and value not in (
-                    "|",
-                    ">",
-                    "|-",
-                    ">-",
-                ):
-                    first = text.index(value, entry.start("v"))
-                    yield Span(first, first + len(value), "secret")
+            if value and _is_entry_secret(entry["k"], value, block["name"]):
+                first = text.index(value, entry.start("v"))
+                yield Span(first, first + len(value), "secret")
             at = entry.end()
+    for block in _INLINE.finditer(text):
+        for value in _INLINE_VALUE.finditer(text, *block.span("body")):
+            if is_encoded_secret(value["v"]):
+                yield Span(value.start("v"), value.end("v"), "secret")
+
+
+def _is_entry_secret(name: str, value: str, block: str | None) -> bool:
+    if is_placeholder(value) or value in ("|", ">", "|-", ">-"):
+        return False
+    if block in ("data", "binaryData"):
+        return is_encoded_secret(value)
+    if is_harmless_inside(name.strip("\"'")):
+        return False
+    return block == "stringData" or is_secret_bare(value, _STRONG, config=True)
 
 
 def is_encoded_secret(value: str) -> bool:

@@ -56,6 +56,37 @@ _RULES = (
         "vault login,doctl auth init",
         r"(?:vault\s+login|doctl\s+auth\s+init)(?:\s+-(?!t|method)\S{1,60}){0,3}\s+(?:-t\s+|--access-token\s+|token=)?(?!-|\w+=)@V",
     ),
+    _rule(
+        "token",
+        "operator unseal,add-authtoken,authtoken ",
+        r"(?:operator\s+unseal|(?:add-)?authtoken)\s+(?!-)@V",
+    ),
+    _rule(
+        "password",
+        "mc alias,mc config",
+        r"mc\s+(?:alias\s+set|config\s+host\s+add)\s+\S{1,60}\s+\S{1,200}\s+\S{3,128}\s+@V",
+    ),
+    _rule("password", "rootpw", r"rootpw\s+(?:--\w+\s+){0,3}(?!-)@V"),
+    _rule(
+        "password",
+        "kinit,passwd,sudo,cryptsetup,gpg,su ,chpasswd",
+        r"\w{2,10}\b[^\n|;]{0,80}<<<\s{0,2}@V",
+    ),
+    _rule(
+        "cookie",
+        "curl,wget",
+        r"(?:curl|wget)\b[^\n|;]{0,240}?\s(?:-b|--cookie)(?:\s{1,3}|=)[\"']?[\w.-]{1,64}=(?P<v>[^\s\"';]{6,4096})",
+    ),
+    _rule(
+        "password_hash",
+        "hashcat,john ",
+        r"(?:hashcat|john)\b[^\n|;]{0,120}?\s(?P<v>[0-9a-fA-F]{32,128})\b",
+    ),
+    _rule(
+        "password",
+        " -p , -pw , -w , -P ",
+        r"\s-(?:pw?|w)\s{1,3}[\"']?(?P<v>(?=[^\s\"']{0,64}[a-z])(?=[^\s\"']{0,64}\d)(?=[^\s\"']{0,64}[!#%^&*])[^\s\"'`|;<>/:]{6,64})",
+    ),
     _rule("password", "rclone", r"rclone\s[^\n|;]{0,160}?\spass(?:word)?\s@V"),
     _rule(
         "password",
@@ -75,8 +106,8 @@ _RULES = (
     ),
     _rule(
         "password",
-        "sqlcmd,bcp ,osql,isql,tsql",
-        r"(?:sqlcmd|bcp|osql|isql|tsql)\b[^\n|;]{0,220}?(?-i:\s-P)\s{0,3}@V",
+        "sqlcmd,bcp ,osql,isql,tsql,ipmitool",
+        r"(?:sqlcmd|bcp|osql|isql|tsql|ipmitool)\b[^\n|;]{0,220}?(?-i:\s-P)\s{0,3}@V",
     ),
     _rule(
         "password",
@@ -339,7 +370,9 @@ def find_lines(text: str) -> Iterator[Span]:
 def _pgpass(text: str) -> Iterator[Span]:
     for port in _PGPASS_PORT.finditer(text):
         found = _PGPASS_TAIL.match(text, port.end())
-        if found is None or not _PGPASS_HEAD.search(text[max(0, port.start() - 104) : port.start()]):
+        if found is None or not _PGPASS_HEAD.search(
+            text[max(0, port.start() - 104) : port.start()]
+        ):
             continue
         if any(c.isalpha() for c in found["v"]) and not is_placeholder(found["v"]):
             yield Span(found.start("v"), found.end("v"), "password")
@@ -354,14 +387,14 @@ _PRINTS = re.compile(
       | (?<![\w-])pass\s+(?:show\s+)?[\w/.-]{2,60} | gopass\s+(?:show\s+)?-?[\w/.\ -]{2,60} | bw\s+get\s+(?:password|totp)\s[^\n]{0,80}
       | security\s+find-(?:generic|internet)-password\s[^\n]{0,120}-\w{0,4}w[^\n]{0,40} | doppler\s+secrets\s+get\s[^\n]{0,80}--plain[^\n]{0,20}
       | gh\s+auth\s+token[^\n]{0,30} | heroku\s+(?:auth:token|config:get\s[^\n]{2,80}) | chamber\s+read\s[^\n]{0,80} | infisical\s+secrets\s+get\s[^\n]{0,80}--plain[^\n]{0,20}
-      | secret-tool\s+lookup\s[^\n]{0,80} | pwgen[^\n]{0,40} | openssl\s+rand\s[^\n]{0,40} | docker\s+(?:exec|run|compose\s+exec)[^\n]{0,80}\s(?:cat\s+)?/run/secrets/[^\n]{1,60} | cat\s+(?:/run/secrets/|/var/run/secrets/)[^\n]{1,80}
+      | keyctl\s+(?:print|pipe)\s[^\n]{0,40} | secret-tool\s+lookup\s[^\n]{0,80} | pwgen[^\n]{0,40} | openssl\s+rand\s[^\n]{0,40} | docker\s+(?:exec|run|compose\s+exec)[^\n]{0,80}\s(?:cat\s+)?/run/secrets/[^\n]{1,60} | cat\s+(?:/run/secrets/|/var/run/secrets/)[^\n]{1,80}
       | terraform\s+output\s+-raw\s[^\n]{0,60} | pulumi\s+config\s+get\s[^\n]{0,60} | ansible-vault\s+decrypt_string[^\n]{0,60} | argocd\s+admin\s+initial-password[^\n]{0,60}
     )\r?\n(?P<v>[^\s"'`]{6,4096})[ \t]{0,4}(?=\r?\n|\Z)"""
 )
 PRINT_WORDS = (
     "kubectl ", "aws s", "vault ", "gcloud ", "az keyvault", "az account", "op read", "op item", "pass show", "pass ",
     "gopass", "bw get", "security find", "doppler secrets", "gh auth token", "heroku ", "chamber read", "infisical ",
-    "secret-tool", "pwgen", "openssl rand", "/run/secrets/", "docker ", "terraform output", "pulumi config", "argocd admin", "cat /",
+    "secret-tool", "keyctl ", "pwgen", "openssl rand", "/run/secrets/", "docker ", "terraform output", "pulumi config", "argocd admin", "cat /",
 )  # fmt: skip
 
 

@@ -300,8 +300,11 @@ class Family:
         )
 
 
+_MASK = re.compile(r"[xX]{8}|0{10}|\*{4}")
+
+
 def _is_sample(token: str) -> bool:
-    return "EXAMPLE" in token or len(set(token[6:])) < 5
+    return "EXAMPLE" in token or _MASK.search(token) is not None or len(set(token[6:])) < 5
 
 
 # A few tokens begin before the part that tells them apart.

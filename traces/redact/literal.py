@@ -8,7 +8,7 @@ from traces.redact.keys import Key, classify_key
 
 _PLACEHOLDER = re.compile(
     r"""(?ix) ^(?:
-      \$[\w{(].* | %\(?[A-Za-z_]\w*\)?[%s]?$ | %\w+\(.*\)%$ | @@\w+@@$ | %[sdvq]$ | \#?\{.* | \{\{.* | <[^<>]{1,80}>?$ | <<.*
+      \$[\w{(].* | %\(?[A-Za-z_]\w*\)?[%s]?$ | %\w+\(.*\)%$ | @@\w+@@$ | %[sdvq]$ | \#?\{{1,2}[\s\w.$:'"()|,-]{0,100}\}{0,2}$ | \{\{.* | \{%.* | <[^<>]{1,80}>?$ | <<.*
       | [*•·x█▪●\u2022.…_?-]{3,} [\w]{0,4}$ | \[ (?: redacted | withheld | masked | hidden | filtered | removed | \.\.\. ) .*
       | \[?\(?(?: redacted | masked | hidden | filtered | removed | sensitive | secret ) [\])]?$
       | \((?: sensitive | known\ after | not\ set | none | empty | hidden | redacted | unset ) .*
@@ -40,7 +40,7 @@ _STOP_WORDS = frozenset(
     "in at by of from with without if else return raise import let const var function class def async await "
     "readonly static final pin code sha256 sha512 sha1 md5 hs256 rs256 es256 bcrypt argon2 argon2id pbkdf2 "
     "scrypt base64 utf-8 utf8 x509 ed25519 aes-256 aes-256-gcm aes256 sha-256 http2 oauth1 openid 2fa mfa totp "
-    "secretstr".split()
+    "secretstr 1password lastpass keepass keepassxc bitwarden".split()
 )
 # A value made of these words only, joined by blanks, dots, dashes or in camel case, is a stand-in.
 _STAND_IN = frozenset(
@@ -60,6 +60,8 @@ _SENTENCE_WORDS = frozenset(
     "pas el los es debe no een niet moet".split()
 )
 _CODE_CALL = re.compile(r"[A-Za-z_$@][\w.$:]{0,80}\(")
+_SUBSCRIPT = re.compile(r"[A-Za-z_][\w.]*\[[A-Za-z_:'\"]")
+_PIN = re.compile(r"\d{3,12}")
 _ATTRIBUTE = re.compile(
     r"(?:[a-z_]+(?:[A-Z][a-z]+)*|[A-Z][a-z]+(?:[A-Z][a-z]+)*|[A-Z_]+)"
     r"(?:(?:\??\.|::|->)(?:[a-z_]+(?:[A-Z][a-z]+)*|[A-Z][a-z]+(?:[A-Z][a-z]+)*|[A-Z_]+)){1,8}[.;,]?"
@@ -140,6 +142,8 @@ def is_secret_quoted(value: str, key: Key) -> bool:
     """Say whether a quoted or structural value under `key` is a secret."""
     if is_placeholder(value) or is_pointer(value) or is_sentence(value):
         return False
+    if key.label == "pin":
+        return _PIN.fullmatch(value) is not None
     if value.isdigit():
         return key.strong and len(value) >= 4
     if _DATE.fullmatch(value) or value.startswith(("+ ", ", ", ") ", "./", "../")):
@@ -181,6 +185,10 @@ def is_secret_bare(value: str, key: Key, *, config: bool) -> bool:
     """Say whether an unquoted value is a secret; `config` where the line is a plain setting."""
     if is_placeholder(value) or is_pointer(value.rstrip(",;")) or _DATE.fullmatch(value):
         return False
+    if _SUBSCRIPT.match(value):
+        return False
+    if key.label == "pin":
+        return _PIN.fullmatch(value) is not None
     if value.isdigit():
         return config and key.strong and 4 <= len(value) <= 64
     if _AMOUNT.fullmatch(value) or _TECH_WORD.fullmatch(value):
@@ -206,7 +214,7 @@ def is_secret_bare(value: str, key: Key, *, config: bool) -> bool:
 def _is_config_word(value: str) -> bool:
     return (
         len(value) >= 5
-        and not _has_noun(value)
+        and not has_noun(value)
         and not _UPPER_NAME.fullmatch(value)
         and not value.endswith((":", ";"))
     )
@@ -218,7 +226,8 @@ _NOUNS = frozenset(
 )
 
 
-def _has_noun(value: str) -> bool:
+def has_noun(value: str) -> bool:
+    """Say whether a value contains a word that names secrets, as `my-secret-2` does."""
     return any(word.lower() in _NOUNS for word in _WORDS.findall(value))
 
 

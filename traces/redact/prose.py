@@ -12,7 +12,7 @@ from traces.redact.marker import Span
 REACH = 112
 
 _PASSWORD_WORDS = (
-    "password", "passphrase", "passcode", "passwd", "pwd", "pw", "ntlm hash", "nt hash", "password hash", "hashed password", "passwort", "kennwort", "zugangsdaten", "losungswort",
+    "password", "passphrase", "passcode", "passwd", "pwd", "pw", "pass", "ntlm hash", "nt hash", "password hash", "hashed password", "passwort", "kennwort", "zugangsdaten", "losungswort",
     "mot de passe", "mdp", "identifiants", "phrase secrète", "contraseña", "contrasena", "clave", "senha",
     "palavra-passe", "palavra passe", "parola d'ordine", "parola", "wachtwoord", "lösenord", "lösenordet", "passord",
     "adgangskode", "kodeord", "salasana", "heslo", "heslem", "hasło", "hasłem", "hasła", "jelszó", "jelszava", "şifre", "sifre",
@@ -36,7 +36,7 @@ PROSE_WORDS: dict[str, bool] = {
 _OPENING = "\"'`\u201c\u2018\u300c\u300e\u00ab\u201e*<("
 _COPULA_WORDS = (
     "is|was|are|be|equals|to|as|lautet|ist|war|sind|heißt|est|était|sont|es|era|son|é|foi|è|sono|jest|brzmi|"
-    "är|er|on|je|van|oldu|adalah|là|este|yra|है|هي|هو|будет|это|будут|είναι|היא|הוא|set to|changed to|reset to"
+    "är|er|on|je|van|oldu|adalah|là|este|yra|है|هي|هو|будет|это|будут|είναι|היא|הוא|auf|en|a|à|na|на|naar|till|set to|changed to|reset to"
 )
 _COPULA_SIGNS = "\u2014|\u2013|->|=>|\u2192|=|:|\uff1a|\uff1d|是|为|為|は|が|คือ|는|은|이|가|- "
 # The value stands right behind the word: `password hunter2x`, or, after a Chinese word, without a blank.
@@ -52,7 +52,9 @@ _LINK = re.compile(
     rf"""(?:[ \t\u00a0]{{0,3}}|[ \t]{{0,3}}(?:\r?\n[ \t]{{0,8}}){{1,3}}(?=[!-~]{{6,200}}[ \t]{{0,3}}(?:\r?\n|\Z)))(?P<open>[{_OPENING}]{{1,3}}[ \u00a0]?)?(?P<v>[!-~]{{4,200}})"""
 )
 _LINK_START = re.compile(rf"(?<!\w)(?:{_COPULA_WORDS})(?!\w)|{_COPULA_SIGNS}")
-_MAX_LINKS = 5
+_MAX_LINKS = 4
+# `password="…` is an assignment, which another rule reads.
+_ASSIGNED = re.compile(r"""["']?[ ]?[=:][ ]?["'][^"']""")
 
 
 def _is_quoted(found: re.Match[str]) -> bool:
@@ -62,20 +64,22 @@ def _is_quoted(found: re.Match[str]) -> bool:
 _CLOSING = re.compile("[\"'`*)>\u201d\u300d\u300f\u00bb\u201c]")
 _ENDING = ".,;:)]}>\"'`*"
 _BACKWARD = re.compile(
-    r"""(?:^|(?<=[\s"'`(\u201c]))(?P<v>[!-~]{6,64}?)["'`\u201d),]{0,2}\s{1,2}(?:as|is|was|for|als|como|comme|ist|es|est|è|é|to|jako|som|wordt|is now)\s{1,2}(?:(?:the|my|your|our|its|his|her|their|a|das|mein|dein|ihr|unser|la|le|mi|su|il|meu|minha|o|het|mijn|new|root|admin|database|db|login|user|wifi|api|master|temporary|initial|current)\s{1,2}){0,4}\Z""",
+    r"""(?:^|(?<=[\s"'`(\u201c]))(?P<v>[!-~]{6,64}?)["'`\u201d),]{0,2}\s{1,2}(?:\(|(?:as|is|was|for|als|como|comme|ist|es|est|è|é|to|jako|som|wordt|is now)\s{1,2})(?:(?:the|my|your|our|its|his|her|their|a|das|mein|dein|ihr|unser|la|le|mi|su|il|meu|minha|o|het|mijn|new|root|admin|database|db|login|user|wifi|api|master|temporary|initial|current|service|account|staging|prod|production|test|user's)\s{1,2}){0,4}\Z""",
     re.IGNORECASE,
 )
 _USER_PASSWORD = re.compile(
     rf"""[ \t]{{0,3}}(?:(?:{_COPULA_WORDS})[ ])?[:\uff1a=]?[ \t]{{0,3}}["'`]?(?P<u>[\w.@+-]{{2,64}})\s{{0,2}}[/:|,]\s{{0,2}}["'`]?(?P<v>[!-~]{{6,64}})"""
 )
 _CODE_LINES = re.compile(
-    r"[^\n]{0,60}:?[ \t]*(?P<v>(?:(?:\r?\n)?[ \t,*-]{0,4}(?:\d{1,2}[.)][ ])?[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8}){0,4}(?=[\s,]|\Z)){2,20})"
+    r"[^\n]{0,60}?:?[ \t]*(?P<v>(?:(?:\r?\n)?[ \t,*-]{0,4}(?:\d{1,2}[.)][ ])?(?=[A-Za-z-]{0,12}\d)[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8}){0,4}(?=[\s,]|\Z)){2,20})"
 )
 
 
 def find_prose(text: str, start: int, end: int, word: str) -> Iterator[Span]:
     """Find the value that a sentence gives to the secret named by `word` at `start`."""
     end = _word_end(text, end, word)
+    if _ASSIGNED.match(text, end):
+        return
     if not _is_word(text, start, end, word):
         return
     is_password = PROSE_WORDS[word]
@@ -114,7 +118,7 @@ def _is_unspaced(word: str) -> bool:
 
 _SUFFIX = re.compile(r"[^\W\d_]{1,6}(?![\w])")
 _ENGLISH = frozenset(
-    "password passphrase passcode passwd pwd pw creds credentials token secret bearer mdp api-key apikey logins".split()
+    "password passphrase passcode passwd pwd pw creds credentials pass token secret bearer mdp api-key apikey logins".split()
 ) | {word for word in PROSE_WORDS if " " in word}
 
 

@@ -152,7 +152,7 @@ def find_secrets(text: str) -> list[Span]:
     spans.extend(find_lines(text))
     if "PRIVATE" in text or "Private-Lines" in text:
         spans.extend(find_private_keys(text))
-    if "ata:" in text:
+    if _MAY_HOLD_DATA.search(text):
         spans.extend(find_secret_data(text))
     if "." in text:
         spans.extend(find_discord(text))
@@ -228,14 +228,17 @@ def open_from(text: str, first: int) -> int:
     return earliest
 
 
+_MAY_HOLD_DATA = re.compile(r"ata\\*\"?:|secrets?[:\]]|credentials?[:\]]|passwords?\]")
 _OPEN_BLOCK = re.compile(
-    r"(?:^|\n)[ ]{0,12}(?:data|stringData|binaryData):[ ]*\r?\n(?:[ ]{1,16}[^\n]*\n)*[^\n]*\Z"
+    r"(?:^|\n)[ ]{0,12}(?:(?:data|stringData|binaryData|secrets|credentials):|\[(?:secrets?|credentials?|passwords?)\])"
+    r"[ ]*\r?\n(?:[ ]{0,16}[\w.\-/\"']{1,100}[ ]{0,20}[:=][^\n]*\n)*[^\n]*\Z"
+    r"|\"(?:data|binaryData)\\*\"\s?:\s?\{[^{}]{0,16384}\Z"
 )
 
 
 def block_open_from(text: str, first: int) -> int:
-    """Return where an unfinished Kubernetes data block begins, or the length of the text."""
-    if "ata:" not in text[first:]:
+    """Return where an unfinished block of secret data begins, or the length of the text."""
+    if not _MAY_HOLD_DATA.search(text, first):
         return len(text)
     found = _OPEN_BLOCK.search(text, first)
     return found.start() if found else len(text)
