@@ -181,6 +181,11 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_connect_timeout": 5,
     # A hint that nobody took within this time is worthless: the beat gives new ones.
     "visibility_timeout": 60,
+    # Who sends a hint (a web request, the beat) tries once: the default waits 6 s for a dead broker.
+    "max_retries": 1,
+    "interval_start": 0,
+    "interval_step": 0,
+    "interval_max": 0,
 }
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_SERIALIZER = "json"

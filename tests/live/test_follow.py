@@ -163,18 +163,6 @@ def test_c8_each_event_arrives_when_it_is_written(web: Web, room: Room, token: s
     assert max(b - a for a, b in zip(written, arrived, strict=True)) < 0.5
 
 
-def test_without_valkey_everything_still_arrives(deaf_web: Web, room: Room, token: str) -> None:
-    run = room.run("running")
-
-    with deaf_web.run_socket(run, token) as socket:
-        emit(run, deltas(3), hint=False)
-        first = received(socket, 3, within_s=3)
-        emit(run, deltas(3), hint=False)
-        events = first + received(socket, 6, within_s=3)
-
-    assert events == stored(run)
-
-
 def test_a_stream_ends_after_the_last_done_of_a_retried_run(
     web: Web, room: Room, token: str
 ) -> None:
