@@ -344,7 +344,8 @@ def _audit(action: str, actor: Actor, run: Run, **data: Json) -> None:
 
 def _after(run: Run, seq: int, *, due: bool = False, inbox: bool = False) -> Run:
     """Tell those who watch, wake a worker if the run is due, and read the run as it is now."""
-    announce(run.id, seq, run.project_id, inbox=inbox)
+    # The caller may be in a transaction of its own: who is told earlier would look too early.
+    transaction.on_commit(lambda: announce(run.id, seq, run.project_id, inbox=inbox))
     if due:
         wake_run(run.id)
     return Run.objects.select_related("agent", "agent_version", "created_by").get(id=run.id)
