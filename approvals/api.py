@@ -6,7 +6,7 @@ import uuid
 from typing import Any, Literal
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router, Schema
+from ninja import Router, Schema
 from pydantic import ConfigDict, Field, StrictInt, StrictStr
 
 from approvals import commands, queries
@@ -72,7 +72,7 @@ def list_interrupts(
     status: InterruptStatus | None = None,
     run_id: uuid.UUID | None = None,
     cursor: str | None = None,
-    limit: int | None = Query(default=None, ge=1, le=200),
+    limit: int | None = None,
 ) -> Any:
     """The interrupts of your projects, with redacted arguments."""
     caller = caller_of(request)

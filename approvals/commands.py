@@ -88,6 +88,8 @@ def admit(
 
 def record_viewing(actor: Actor, interrupt: Interrupt) -> None:
     """Keep in the audit that `actor` was shown raw arguments; once for a person and version."""
+    if actor.user_id is None:
+        return
     with transaction.atomic():
         _, is_first = Viewing.objects.get_or_create(
             interrupt=interrupt, user_id=actor.user_id, version=interrupt.version

@@ -154,7 +154,7 @@ def _value(field: Field, text: str, original: Json) -> Json:
     return parse_json(text)
 
 
-def _number(text: str) -> int | float:
+def _number(text: str) -> Json:
     try:
         value = parse_json(text)
     except ValueError:

@@ -22,7 +22,8 @@ def ruling_on(
     """
     if token_project and token_project != interrupt.project_id:
         return HIDDEN
-    user = get_user_model().objects.filter(pk=user_id, is_active=True).first()
+    people = get_user_model().objects.filter(is_active=True)
+    user = people.filter(pk=user_id).first() if user_id is not None else None
     if user is None:
         return HIDDEN
     return may_decide(
