@@ -93,11 +93,7 @@ class RunningStack:
 
     def pid_of(self, word: str) -> int | None:
         """The lowest pid of this stack whose command line has the word."""
-        found = [
-            pid
-            for pid in self.processes()
-            if word in Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-        ]
+        found = [pid for pid in self.processes() if word in _command_line(pid)]
         return min(found, default=None)
 
     def processes(self) -> list[int]:
@@ -121,3 +117,10 @@ class RunningStack:
             )
         except OSError:
             return False
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except OSError:  # it has ended since it was listed
+        return ""
