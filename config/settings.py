@@ -49,6 +49,8 @@ if not SECRET_KEY:
         "or start with `make up`, which makes one for its data folder."
     )
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+# Who scrapes /metrics without being logged in sends it as a bearer; empty: nobody may.
+METRICS_TOKEN = env.str("METRICS_TOKEN", default="")
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
 # ── Apps ────────────────────────────────────────────────────────────────────────────────────────

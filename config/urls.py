@@ -9,7 +9,7 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 
 from approvals.consumers import InboxPageSocket
-from config import health
+from config import health, metrics
 from config.api import api
 from runtime_core.consumers import RunSocket
 from traces.consumers import RunPageSocket
@@ -17,6 +17,7 @@ from traces.consumers import RunPageSocket
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
+    path("metrics", metrics.metrics, name="metrics"),
     path("admin/", admin.site.urls),
     path("api/v1/", api.urls),
     path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
