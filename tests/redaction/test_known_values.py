@@ -15,7 +15,7 @@ import pytest
 
 from traces.redact import Engine, usable_known_values
 
-_DICE = random.Random(11)  # noqa: S311 - sample data
+_DICE = random.Random(11)
 _SIGNS = string.ascii_letters + string.digits + "!#$%&'\"<>+/=@ äß"
 VALUES = tuple(
     "".join(_DICE.choice(_SIGNS) for _ in range(_DICE.randint(8, 40))).strip() + "7q"

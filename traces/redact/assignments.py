@@ -173,7 +173,7 @@ def closing_quote(text: str, first: int, quote: str) -> int:
     """Return where the string opened by `quote` (with as many backslashes) ends, or -1."""
     quote = _CLOSERS.get(quote, quote)
     limit = min(len(text), first + _MAX_QUOTED)
-    if quote[0] == "&" or len(quote) == 3 and quote[0] == quote[1]:
+    if quote[0] == "&" or (len(quote) == 3 and quote[0] == quote[1]):
         return text.find(quote, first, limit)
     slashes = len(quote) - 1
     at = first
@@ -204,8 +204,10 @@ def _bare(text: str, start: int, first: int, operator: str, key: Key) -> Span | 
     in_query = before[-1:] in ("?", "&", ";")
     name = text[start : _name_end(text, start)]
     config = at_line_start and (
-        operator in ("=", ":=", "\uff1d")
-        and (name.upper() == name or "." in name or not text[first - 1 : first].isspace())
+        (
+            operator in ("=", ":=", "\uff1d")
+            and (name.upper() == name or "." in name or not text[first - 1 : first].isspace())
+        )
         or operator in (":", "\uff1a", "=>", "=")
     )
     scheme = _SCHEME.match(text, first)
@@ -230,9 +232,7 @@ def _bare(text: str, start: int, first: int, operator: str, key: Key) -> Span | 
     rest_is_code = _CODE_AFTER.match(text, last) is not None
     if rest_is_code or not value:
         return None
-    if is_secret_bare(
-        value, key, config=config and whole_line and not text[first - 1 : first] == "("
-    ):
+    if is_secret_bare(value, key, config=config and whole_line and text[first - 1 : first] != "("):
         return Span(first, last, key.label)
     return None
 
@@ -395,11 +395,7 @@ def _by_blank(text: str, start: int, end: int, key: Key, *, option: bool) -> Spa
     if not (option or setting or directive):
         return None
     value = value.rstrip(",;)]}\\|")
-    if (
-        value.startswith(("-", "=", ":", "/", "|"))
-        or value.startswith("id=")
-        or is_placeholder(value)
-    ):
+    if value.startswith(("-", "=", ":", "/", "|", "id=")) or is_placeholder(value):
         return None
     if option:
         plain = value.isalpha() and (

@@ -106,7 +106,7 @@ def closes_key(text: str) -> bool:
 
 
 _DATA = re.compile(
-    r"(?:^|\n)(?P<pad>[ ]{0,12})(?:(?P<name>data|stringData|binaryData|secrets|credentials):"
+    r"\n(?P<pad>[ ]{0,12})(?:(?P<name>data|stringData|binaryData|secrets|credentials):"
     r"|\[(?P<section>secrets?|credentials?|passwords?)\])[ ]*\r?\n"
 )
 _ENTRY = re.compile(
@@ -120,8 +120,10 @@ _STRONG = Key("secret", True)
 
 def find_secret_data(text: str) -> Iterator[Span]:
     """Find the entries of a Kubernetes Secret, and of a settings section named `secrets`."""
-    for block in _DATA.finditer(text):
-        at = block.end()
+    first_line = _DATA.match("\n" + text[:200])
+    heads = [*([first_line] if first_line else []), *_DATA.finditer(text)]
+    for block in heads:
+        at = block.end() - (block is first_line)
         for _ in range(_MAX_ENTRIES):
             entry = _ENTRY.match(text, at)
             if entry is None or (block["name"] and len(entry["pad"]) <= len(block["pad"])):

@@ -248,8 +248,8 @@ _RULES = (
     ),
 )
 COMMAND_WORDS: dict[str, list[int]] = {}
-for _index, (_, _words, _) in enumerate(_RULES):
-    for _word in _words:
+for _index, _rule_row in enumerate(_RULES):
+    for _word in _rule_row[1]:
         COMMAND_WORDS.setdefault(_word, []).append(_index)
 
 # These say nothing of the value's shape, so the value itself must look like a password.
@@ -361,7 +361,7 @@ def find_lines(text: str) -> Iterator[Span]:
         if "::" in text:
             for found in _NET_NTLM.finditer(text):
                 yield Span(found.start("v"), found.end("v"), "password_hash")
-    if ' "' in text or '\t"' in text:
+    if '* "' in text or '*\t"' in text or '" *' in text or '"\t*' in text:
         for found in _CHAP.finditer(text):
             if is_password_like(found["v"]):
                 yield Span(found.start("v"), found.end("v"), "password")

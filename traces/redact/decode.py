@@ -34,11 +34,9 @@ def _in_percent(text: str, find: Find) -> Iterator[Span]:
     plain, places = _unescape(text, escapes)
     for span in find(plain):
         first, last = places[span.start], places[span.end]
-        if (
-            last > first
-            and plain[span.start : span.end] != text[first:last]
-            or "%" in text[first:last]
-        ):
+        if (last > first and plain[span.start : span.end] != text[first:last]) or "%" in text[
+            first:last
+        ]:
             yield Span(first, last, span.label, plain[span.start : span.end])
         elif last > first:
             yield Span(first, last, span.label)

@@ -357,7 +357,7 @@ FAMILIES = tuple(Family(*row) for row in _ROWS)
 GENERIC_KEYWORDS = tuple(
     dict.fromkeys(f"{a}{word}{b}" for word in _GENERIC_WORDS.split() for a in "_-" for b in "_-")
 )
-_DISCORD = re.compile(r"(?<![\w-])[MNO][\w-]{22,27}\.[\w-]{6}\.[\w-]{27,40}(?![\w-])")
+_DISCORD = re.compile(r"[MNO](?<![\w-][MNO])[\w-]{22,27}\.[\w-]{6}\.[\w-]{27,40}(?![\w-])")
 _AWS_PAIR = re.compile(r"[^\n]{0,80}?(?<![A-Za-z0-9/+])(?P<v>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])")
 
 

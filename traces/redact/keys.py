@@ -194,29 +194,36 @@ def _by_last_segments(segments: list[str]) -> Key | None:
     before = segments[-2] if len(segments) > 1 else ""
     if last in ("key", "keys"):
         return _kind_of_key(before, segments)
-    if last == "id" and before == "session" and segments[0] in ("php", "asp", "j"):
-        return Key("session", False)
-    if last in ("hash", "digest", "crypt") and before in _PASSWORD:
-        return Key("password_hash", False)
-    if last == "salt":
-        return Key("secret", False) if before in _SALT_WORDS else None
-    if last == "base" and segments[-3:] == ["secret", "key", "base"]:
-        return Key("secret", True)
-    if last == "data" or (last in _DESCRIBES and last not in _PASSWORD):
-        return _kind_of_key_data(segments)
-    if last in ("seed", "secret") and (before in _SEED_WORDS or "2fa" in "".join(segments[:-1])):
-        return Key("otp_seed", True)
-    if last == "pin":
-        return Key("pin", True)
+    if last in ("hash", "digest", "crypt", "salt", "base", "seed", "secret", "id", "pin"):
+        return _by_pair(before, last, segments)
     if last in _PASSWORD:
         return Key("password", True)
+    if last in _DESCRIBES or (last == "token" and before in _PUBLIC_TOKENS):
+        return None
     if last in _STRONG:
         return Key(_STRONG[last], True)
-    if last == "token" and before in _PUBLIC_TOKENS:
-        return None
     if last in _WEAK:
         return Key(_WEAK[last], False)
     return _by_ending(last, "".join(segments[-3:]))
+
+
+def _by_pair(before: str, last: str, segments: list[str]) -> Key | None:
+    """Last words that say something only together with the word before them."""
+    if last == "pin":
+        return Key("pin", True)
+    if last in ("seed", "secret") and (before in _SEED_WORDS or "2fa" in "".join(segments[:-1])):
+        return Key("otp_seed", True)
+    if last == "secret":
+        return Key("secret", True)
+    if last == "salt" and before in _SALT_WORDS:
+        return Key("secret", False)
+    if last in ("hash", "digest", "crypt") and before in _PASSWORD:
+        return Key("password_hash", False)
+    if last == "base" and segments[-3:] == ["secret", "key", "base"]:
+        return Key("secret", True)
+    if last == "id" and before == "session" and segments[0] in ("php", "asp", "j"):
+        return Key("session", False)
+    return None
 
 
 def _kind_of_key(before: str, segments: list[str]) -> Key | None:
@@ -227,10 +234,6 @@ def _kind_of_key(before: str, segments: list[str]) -> Key | None:
     if before in _PASSWORD or "secret" in segments[:-1]:
         return Key("secret", False)
     return None
-
-
-def _kind_of_key_data(segments: list[str]) -> Key | None:
-    return Key("private_key", False) if segments[-3:] == ["client", "key", "data"] else None
 
 
 def _by_ending(last: str, joined: str) -> Key | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from traces.redact.keys import Key, classify_key
@@ -98,7 +99,7 @@ def is_placeholder(value: str) -> bool:
         return True
     if stripped.lower() in _STOP_WORDS:
         return True
-    if _MASKED.search(stripped) or len(set(stripped)) < 3 and not stripped.isdigit():
+    if _MASKED.search(stripped) or (len(set(stripped)) < 3 and not stripped.isdigit()):
         return True
     words = _WORDS.findall(stripped)
     return len(stripped) <= 60 and bool(words) and all(word.lower() in _STAND_IN for word in words)
@@ -159,8 +160,7 @@ def is_secret_quoted(value: str, key: Key) -> bool:
 
 def _is_code(value: str) -> bool:
     return bool(
-        _CODE_CALL.match(value)
-        and value.rstrip(";,").endswith(")")
+        (_CODE_CALL.match(value) and value.rstrip(";,").endswith(")"))
         or "${" in value
         or "{{" in value
     )
@@ -185,30 +185,28 @@ def is_secret_bare(value: str, key: Key, *, config: bool) -> bool:
     """Say whether an unquoted value is a secret; `config` where the line is a plain setting."""
     if is_placeholder(value) or is_pointer(value.rstrip(",;")) or _DATE.fullmatch(value):
         return False
-    if _SUBSCRIPT.match(value):
-        return False
     if key.label == "pin":
         return _PIN.fullmatch(value) is not None
     if value.isdigit():
         return config and key.strong and 4 <= len(value) <= 64
-    if _AMOUNT.fullmatch(value) or _TECH_WORD.fullmatch(value):
-        return False
-    if (
-        _CODE_CALL.match(value)
-        or value.endswith(("[", "{", "("))
-        or value[0] in "([{<"
-        or (value[0] in "=>|&?!/*," and not config)
-    ):
-        return False
-    if _ATTRIBUTE.fullmatch(value) or "${" in value or "$(" in value or value.startswith("="):
-        return False
-    if _NAME_WITH_DIGIT.fullmatch(value) and _has_key_word(value):
+    if _is_expression(value, config=config) or not any(c.isalnum() for c in value):
         return False
     if _BARE_NAME.fullmatch(value) or _HYPHENED.fullmatch(value):
         return config and key.strong and _is_config_word(value)
-    if not any(c.isalnum() for c in value):
-        return False
     return len(value) >= 4 if key.strong else is_shaped(value, 8)
+
+
+def _is_expression(value: str, *, config: bool) -> bool:
+    """Code, an amount or a name with a digit; a plain setting may begin with more signs."""
+    if _AMOUNT.fullmatch(value) or _TECH_WORD.fullmatch(value) or _SUBSCRIPT.match(value):
+        return True
+    if _CODE_CALL.match(value) or value.endswith(("[", "{", "(")) or value[0] in "([{<":
+        return True
+    if not config and value[0] in "=>|&?!/*,":
+        return True
+    if _ATTRIBUTE.fullmatch(value) or "${" in value or "$(" in value or value[0] == "=":
+        return True
+    return _NAME_WITH_DIGIT.fullmatch(value) is not None and _has_key_word(value)
 
 
 def _is_config_word(value: str) -> bool:
@@ -239,7 +237,7 @@ def _has_key_word(value: str) -> bool:
 
 def is_shaped(value: str, least: int) -> bool:
     """Say whether a value looks made by a machine or chosen as a password, whatever its name."""
-    if len(value) < least or _UUID.search(value) and len(value) > 60:
+    if len(value) < least or (_UUID.search(value) and len(value) > 60):
         return False
     letters = any(c.isalpha() for c in value)
     digits = any(c.isdigit() for c in value)
@@ -255,7 +253,7 @@ def is_shaped(value: str, least: int) -> bool:
 
 def _changes_case(value: str) -> bool:
     ups = sum(c.isupper() for c in value)
-    return 3 <= ups and not _BARE_NAME.fullmatch(value)
+    return ups >= 3 and not _BARE_NAME.fullmatch(value)
 
 
 def is_password_like(value: str) -> bool:
@@ -293,6 +291,6 @@ def is_password_like(value: str) -> bool:
 def _case_switches(word: str) -> int:
     return sum(
         a.isupper() != b.isupper()
-        for a, b in zip(word, word[1:], strict=False)
+        for a, b in itertools.pairwise(word)
         if a.isalpha() and b.isalpha()
     )

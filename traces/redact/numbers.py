@@ -137,10 +137,8 @@ def _is_phone(before: str, number: str, digits: str) -> bool:
     if number.lstrip("(").startswith("+"):
         return 8 <= len(digits) <= 15 and number.count(".") <= 4
     hinted = _PHONE_HINT.search(before) is not None
-    if (
-        _ISO_DATE.match(number)
-        or re.fullmatch(r"\d+(?:\.\d+){1,6}", number)
-        and not (hinted and number.count(".") >= 2)
+    if _ISO_DATE.match(number) or (
+        re.fullmatch(r"\d+(?:\.\d+){1,6}", number) and not (hinted and number.count(".") >= 2)
     ):
         return False
     if _NANP.fullmatch(number) and "." not in number[:1]:
@@ -174,21 +172,17 @@ def find_emails(text: str) -> Iterator[Span]:
         first, address = found.start(), found.group()
         if first and text[first - 1] == "\\" and address[0] in "nrt":
             first, address = first + 1, address[1:]
-        name, _, domain = address.partition("@")
-        if (
-            not name
-            or name.lower() in _NOT_MAIL_NAMES
-            or domain.rsplit(".", 1)[1].lower() in _NOT_MAIL_ENDINGS
-        ):
-            continue
-        if domain.endswith(".iam.gserviceaccount.com") or text[first - 1 : first] in (
-            ":",
-            "/",
-            "@",
-            "%",
-        ):
-            if text[max(0, first - 7) : first] != "mailto:":
-                continue
-        if _BEFORE_LOGIN.search(text[max(0, first - 90) : first]):
-            continue
-        yield Span(first, found.end(), "email")
+        if _is_mail(text, first, address):
+            yield Span(first, found.end(), "email")
+
+
+def _is_mail(text: str, first: int, address: str) -> bool:
+    name, _, domain = address.partition("@")
+    if not name or name.lower() in _NOT_MAIL_NAMES:
+        return False
+    if domain.rsplit(".", 1)[1].lower() in _NOT_MAIL_ENDINGS:
+        return False
+    before = text[max(0, first - 90) : first]
+    if domain.endswith(".iam.gserviceaccount.com") or before[-1:] in (":", "/", "@", "%"):
+        return before.endswith("mailto:")
+    return _BEFORE_LOGIN.search(before) is None

@@ -97,10 +97,18 @@ def find_prose(text: str, start: int, end: int, word: str) -> Iterator[Span]:
             yield span
             return
     if is_password:
-        found = _USER_PASSWORD.match(text, end)
-        if found and "//" not in found.group() and is_password_like(found["v"].rstrip(_ENDING)):
-            yield Span(found.start("v"), found.start("v") + len(found["v"].rstrip(_ENDING)), label)
+        yield from _after_user(text, end, label)
         yield from _backward(text, start, label)
+
+
+def _after_user(text: str, end: int, label: str) -> Iterator[Span]:
+    """`credentials: root / X`: the value behind a user name."""
+    found = _USER_PASSWORD.match(text, end)
+    if found is None or "//" in found.group():
+        return
+    value = found["v"].rstrip(_ENDING)
+    if is_password_like(value):
+        yield Span(found.start("v"), found.start("v") + len(value), label)
 
 
 def _word_end(text: str, end: int, word: str) -> int:
@@ -128,7 +136,7 @@ def _is_word(text: str, start: int, end: int, word: str) -> bool:
     before, after = text[start - 1 : start], text[end : end + 1]
     if before == "-" and text[start - 2 : start - 1].isalpha() and after in (" ", ":"):
         return True
-    if before.isalnum() and before.isascii() or before and before in "_-/.$<{":
+    if (before.isalnum() and before.isascii()) or (before and before in "_-/.$<{"):
         return False
     return not (after.isalnum() and after.isascii()) and (not after or after not in "_(/")
 
@@ -175,11 +183,8 @@ def _is_value(value: str, *, quoted: bool, linked: bool, is_password: bool) -> b
     ):
         return False
     if not is_password:
-        return (
-            len(value) >= 12
-            and is_password_like(value)
-            and _many_digits(value)
-            or (linked and quoted and is_shaped(value, 8))
+        return (len(value) >= 12 and is_password_like(value) and _many_digits(value)) or (
+            linked and quoted and is_shaped(value, 8)
         )
     if " " in value:
         return quoted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from ahocorasick_rs import AhoCorasick, MatchKind
 
@@ -43,6 +43,7 @@ from traces.redact.urls import (
 )
 
 Rule = Callable[[str, int, int], Iterator[Span]]
+Find = Callable[[str, int], Iterator[Span]]
 
 _NAME_WORDS = (
     "pass pwd psw pw secret token key cred auth cookie sid csrf xsrf sig psk pin otp seed mnemonic salt "
@@ -70,43 +71,68 @@ class _Row:
         self.several_lines = self.several_lines or several_lines
 
 
+class _Table:
+    """Keywords and the rules they start."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, _Row] = {}
+
+    def row(self, word: str) -> _Row:
+        return self.rows.setdefault(word, _Row())
+
+    def add(
+        self, words: Iterable[str], find: Find, reach: int, *, several_lines: bool = False
+    ) -> None:
+        for word in words:
+            rule: Rule = _start_rule(find)
+            self.row(word).add(rule, reach, several_lines=several_lines)
+
+
+def _start_rule(find: Find) -> Rule:
+    return lambda text, start, end: find(text, start)
+
+
 def _build_table() -> dict[str, _Row]:
-    table: dict[str, _Row] = {}
+    table = _Table()
+    _add_families(table)
+    _add_words(table)
+    _add_addresses(table)
+    return table.rows
 
-    def row(word: str) -> _Row:
-        return table.setdefault(word, _Row())
 
+def _add_families(table: _Table) -> None:
     for family in FAMILIES:
         for prefix in family.prefixes:
-            row(prefix).add(_family_rule(family.match, aws=family.label == "aws_key_id"), 0)
-    for word in GENERIC_KEYWORDS:
-        row(word).add(lambda text, start, end: find_generic(text, start), 0)
+            rule = _family_rule(family.match, aws=family.label == "aws_key_id")
+            table.row(prefix).add(rule, 0)
+    table.add(GENERIC_KEYWORDS, find_generic, 0)
+
+
+def _add_words(table: _Table) -> None:
     for word in PROSE_WORDS:
-        row(word).add(_prose_rule(word), prose.REACH)
+        table.row(word).add(_prose_rule(word), prose.REACH)
     for word in COMMAND_WORDS:
-        row(word).add(_command_rule(word), commands.REACH)
-    for word in CALL_WORDS:
-        row(word).add(lambda text, start, end: find_call(text, start), commands.REACH)
-    for word in PRINT_WORDS:
-        row(word).add(
-            lambda text, start, end: find_printed(text, start), commands.REACH, several_lines=True
-        )
+        table.row(word).add(_command_rule(word), commands.REACH)
+    table.add(CALL_WORDS, find_call, commands.REACH)
+    table.add(PRINT_WORDS, find_printed, commands.REACH, several_lines=True)
     for word in _NAME_WORDS:
-        row(word).names = True
-        row(word).add(_no_rule, assignments.REACH, several_lines=True)
-    row("://").add(lambda text, start, end: find_userinfo(text, start), 0)
-    for word in ("thin:", "sqlplus", "exp ", "imp ", "expdp", "impdp", "userid=", "rman target"):
-        row(word).add(lambda text, start, end: find_oracle(text, start), 48)
-    for word in "?&;":
-        row(word).add(lambda text, start, end: find_query(text, start), 0)
-    row("authorization").add(lambda text, start, end: find_authorization(text, start), 64)
-    row("bearer ").add(lambda text, start, end: find_bearer(text, start), 4)
-    row("basic ").add(lambda text, start, end: find_basic(text, start), 4)
-    row("signature=").add(lambda text, start, end: find_signature(text, start), 0)
-    for word in ('response="', 'cnonce="'):
-        row(word).add(lambda text, start, end: find_digest(text, start), 0)
-    row("cookie").add(lambda text, start, end: find_cookies(text, start), 4_096)
-    return table
+        table.row(word).names = True
+        table.row(word).add(_no_rule, assignments.REACH, several_lines=True)
+
+
+def _add_addresses(table: _Table) -> None:
+    table.add(["://"], find_userinfo, 0)
+    table.add("?&;", find_query, 0)
+    table.add(_ORACLE_WORDS, find_oracle, 48)
+    table.add(["authorization"], find_authorization, 64)
+    table.add(["bearer "], find_bearer, 4)
+    table.add(["basic "], find_basic, 4)
+    table.add(["signature="], find_signature, 0)
+    table.add(['response="', 'cnonce="'], find_digest, 0)
+    table.add(["cookie"], find_cookies, 4_096)
+
+
+_ORACLE_WORDS = ("thin:", "sqlplus", "exp ", "imp ", "expdp", "impdp", "userid=", "rman target")
 
 
 def _family_rule(match: Callable[[str, int], Span | None], *, aws: bool) -> Rule:
@@ -221,9 +247,9 @@ def open_from(text: str, first: int) -> int:
             continue
         begin, behind = tail_start + start, tail_start + end
         near = len(text) - behind <= row.reach
-        if near and (row.several_lines or "\n" not in text[behind:]):
-            earliest = begin
-        elif row.names and is_open_value(text, begin, behind):
+        if (near and (row.several_lines or "\n" not in text[behind:])) or (
+            row.names and is_open_value(text, begin, behind)
+        ):
             earliest = begin
     return earliest
 

@@ -57,13 +57,17 @@ def find_userinfo(text: str, start: int) -> Iterator[Span]:
         return
     user, colon, password = address[:at].partition(":")
     first = start + 3 + len(user) + 1
-    if colon and len(user) <= 128 and password and password != "x-oauth-basic":
+    if colon and len(user) <= 128 and password and password != "x-oauth-basic":  # noqa: S105 - the fixed word of a scheme
         slashed = at >= len(authority)
         if not (slashed and _reads_as_path(password)) and not is_placeholder_password(password):
             yield Span(first, start + 3 + at, "url_password")
-    elif at < len(authority) and len(user) >= 20 and is_shaped(user, 20):
-        if "sentry" not in address[at : at + 60]:
-            yield Span(start + 3, start + 3 + len(user), "token")
+    elif at < len(authority) and _is_token_user(user, address[at : at + 60]):
+        yield Span(start + 3, start + 3 + len(user), "token")
+
+
+def _is_token_user(user: str, host: str) -> bool:
+    """A long random user name is a token; error trackers put a public key there."""
+    return len(user) >= 20 and is_shaped(user, 20) and "sentry" not in host
 
 
 def _reads_as_path(password: str) -> bool:
@@ -108,19 +112,19 @@ def find_query(text: str, start: int) -> Iterator[Span]:
     if is_placeholder(value):
         return
     if name in _SECRET_FIELDS or name.startswith(("saml", "x-amz-sig", "x-goog-sig")):
-        if (len(value) >= 8 and any(c.isdigit() for c in value) and not value.isdigit()) or len(
-            value
-        ) > 24:
-            yield Span(found.start("v"), found.end("v"), "query")
-        elif name == "code" and len(value) >= 10 and is_shaped(value, 10):
+        if (
+            (len(value) >= 8 and any(c.isdigit() for c in value) and not value.isdigit())
+            or len(value) > 24
+            or (name == "code" and len(value) >= 10 and is_shaped(value, 10))
+        ):
             yield Span(found.start("v"), found.end("v"), "query")
         return
     key = classify_key(name)
     if key is None or value.isdigit():
         return
-    if key.strong or (len(value) >= 6 and any(c.isdigit() for c in value)) or len(value) > 24:
-        if len(value) >= 4 and not (value.isalpha() and len(value) < 10 and not key.strong):
-            yield Span(found.start("v"), found.end("v"), key.label)
+    random = (len(value) >= 6 and any(c.isdigit() for c in value)) or len(value) > 24
+    if len(value) >= 4 and (key.strong or random):
+        yield Span(found.start("v"), found.end("v"), key.label)
 
 
 def find_authorization(text: str, start: int) -> Iterator[Span]:

@@ -83,7 +83,7 @@ class Walk:
             return self._value(value, depth, key, level, whole)
         except OutOfTimeError:
             raise
-        except Exception:  # noqa: BLE001 - fail closed: whatever went wrong, the value is not passed on
+        except Exception:  # noqa: BLE001 - fail closed: whatever went wrong, it is not passed on
             return self._withhold()
 
     def _check_limits(self) -> None:
