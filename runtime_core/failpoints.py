@@ -18,8 +18,11 @@ def failpoint(name: str) -> None:
         _armed(name)
 
 
-def arm(at: int, action: str, trace: list[str] | None = None) -> None:
-    """At the `at`-th point from now on (0 is the next): `kill`, `stop`, or `raise` a RuntimeError; -1 only counts."""
+def arm(at: int, action: str, trace: list[str] | None = None, only: str = "") -> None:
+    """At the `at`-th point from now on (0 is the next): `kill`, `stop`, or `raise` a RuntimeError; -1 only counts.
+
+    With `only`, points of other names are not counted.
+    """
     global _armed
     hits = 0
 
@@ -27,9 +30,11 @@ def arm(at: int, action: str, trace: list[str] | None = None) -> None:
         nonlocal hits
         if trace is not None:
             trace.append(name)
-        if hits == at:
-            _act(action, name)
+        if only and name != only:
+            return
         hits += 1
+        if hits == at + 1:
+            _act(action, name)
 
     _armed = hit
 

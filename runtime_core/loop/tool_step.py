@@ -90,6 +90,8 @@ def _perform(work: Work, hold: Hold, call: CallRecord, tool: Tool) -> Outcome:
     span = _open_span(work, step, call)
     try:
         failpoint("tool.before")
+        if not work.may_act:
+            return Stop("lost")
         outcome = runner.run(tool, call.args, _context(work, hold, call, tool, progress))
         failpoint("tool.after")
     finally:

@@ -16,6 +16,7 @@ from runtime_core import clock, transitions
 from runtime_core.engines.port import Engine, View
 from runtime_core.events.publish import announce
 from runtime_core.gateway import messages as wire
+from runtime_core.limits import limits
 from runtime_core.models import Run
 from runtime_core.sanitize import canonical
 from runtime_core.states import RunStatus
@@ -60,6 +61,8 @@ class Work:
     model_failures: int = 0
     output: str = ""
     step: OpenStep | None = None
+    leased_at: float = field(default_factory=clock.monotonic)
+    """When this process last knew, by its own clock, that the lease began anew."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -86,9 +89,11 @@ class Work:
 
     def commit(self, step: StepCommit) -> None:
         """Write a step whole; only then the picture counts it."""
+        asked_at = clock.monotonic()
         with self._lock:
             self.seen = transitions.commit_step(self.claim, self.seen, step)
             seq = self.seen.last_seq
+        self.leased_at = asked_at
         self.steps += len(step.steps)
         self.usage += step.usage
         self.model_failures = step.model_failures
@@ -105,6 +110,11 @@ class Work:
             for n, body in enumerate(bodies)
         ]
         return rows, bodies
+
+    @property
+    def may_act(self) -> bool:
+        """False if this process slept so long since its last commit that the run may be somebody else's."""
+        return clock.monotonic() - self.leased_at < limits().self_fence_seconds
 
     @property
     def run_id(self) -> uuid.UUID:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import uuid
 
+import structlog
+from django.db import Error as DatabaseError
 from django.db import transaction
 from django.db.models.functions import Now
 
@@ -15,6 +17,8 @@ from runtime_core.scheduling import wake
 from runtime_core.states import RunStatus
 from runtime_core.transitions import NewEvent
 from runtime_core.values import SYSTEM, Audit
+
+log = structlog.get_logger(__name__)
 
 BATCH = 100
 
@@ -44,11 +48,21 @@ def wake_due() -> int:
 def reconcile() -> int:
     """Re-queue the runs of lost workers and end those past their deadline; how many."""
     lost = transitions.reap()
-    for run_id, last_seq, epoch, project_id in lost:
-        ports.spans().abandon(run_id, epoch)
+    for run_id, last_seq, _, project_id in lost:
         announce(run_id, last_seq, project_id, inbox=False)
         wake.send(run_id)
-    return len(lost) + _end_late()
+    ended = _end_late()
+    for run_id, _, epoch, _ in lost:
+        _abandon_spans(run_id, epoch)
+    return len(lost) + ended
+
+
+def _abandon_spans(run_id: uuid.UUID, epoch: int) -> None:
+    """Mark what the lost worker left open. A worker that sleeps may hold the rows: a trace is not worth waiting for."""
+    try:
+        ports.spans().abandon(run_id, epoch)
+    except DatabaseError as error:
+        log.warning("reconcile.spans", run=str(run_id), error=type(error).__name__)
 
 
 def _end_late() -> int:

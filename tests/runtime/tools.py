@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -27,9 +28,19 @@ def _happen(text: str) -> None:
         os.fsync(file.fileno())
 
 
+def at_point(word: str, name: str) -> Path:
+    """The file that makes the tool `hold`, `kill` its process, or `stop` it, when it comes to that point."""
+    return effects_file().with_name(f"{word}-{name}")
+
+
 def _pause(name: str) -> None:
-    """Wait at a named point while a file of that name exists, having said that we are there."""
-    hold = effects_file().with_name(f"hold-{name}")
+    """Do what a file of that name asks for; a hold lasts while the file exists, having said that we are there."""
+    for word, number in (("kill", signal.SIGKILL), ("stop", signal.SIGSTOP)):
+        asked = at_point(word, name)
+        if asked.exists():
+            asked.unlink()
+            os.kill(os.getpid(), number)
+    hold = at_point("hold", name)
     if hold.exists():
         hold.with_suffix(".reached").touch()
     until = time.monotonic() + 60
@@ -97,6 +108,13 @@ def charge(ctx: ToolContext, amount: int) -> str:
     _happen(f"charge:{ctx.idempotency_key}:{amount}")
     _pause("after-charge")
     return f"charged {amount}"
+
+
+@tool(risk="high", effect="once", timeout=60)
+def record(ctx: ToolContext, amount: float, z: float, b: int, a: int) -> str:
+    """Write numbers down exactly as they come."""
+    _happen(f"{amount!r} {z!r} {b!r} {a!r}")
+    return "recorded"
 
 
 @tool(risk="medium", effect="once", timeout=60)

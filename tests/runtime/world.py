@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
+import threading
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +15,13 @@ from typing import Any
 import yaml
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db import connection
 
 from approvals.commands import Opinion, decide
 from runtime_core import commands
 from runtime_core.loop.drive import advance
 from runtime_core.models import Event, Interrupt, Membership, Project, Role, Run, ToolCall
+from runtime_core.scheduling import reconcile
 from runtime_core.values import Actor
 
 _numbers = itertools.count(1)
@@ -41,9 +45,11 @@ class World:
             "script": str(script(turns, chunk_ms=chunk_ms)),
             "instructions": "Do as the script says.",
             "tools": ["ledger_append", "note", "look", "wait_for_stop", "fail", "say", "charge",
-                      "lose_connection", "ask_human"],
+                      "lose_connection", "record", "ask_human"],
             "permissions": {"*": "allow", "ledger_append": "ask"},
         }
+        if "model" in more:
+            del definition["script"]
         definition.update(more)
         commands.apply_agent(actor(self.alice), self.project, definition)
         return name
@@ -54,9 +60,12 @@ class World:
         thread_id = more.pop("thread_id", None)
         name = more.pop("name", f"agent-{next(_numbers)}")
         agent = self.agent(turns, name=name, **more)
+        return self.run_of(agent, input=input, limits=limits, thread_id=thread_id)
+
+    def run_of(self, agent: str, *, input: str = "go", **more: Any) -> Run:
+        """A new run of that agent, asked for by alice."""
         return commands.start_run(
-            actor(self.alice), project=self.project, agent=agent, input=input, limits=limits,
-            thread_id=thread_id,
+            actor(self.alice), project=self.project, agent=agent, input=input, **more
         )
 
 
@@ -93,6 +102,33 @@ def drive(run: Run, worker: str = "test") -> Run:
     """Claim and drive the run in this thread until it is let go; the run as it is then."""
     assert advance(worker, run.id), f"{run.status} cannot be claimed"
     return fresh(run)
+
+
+def expire_lease(run: Run) -> None:
+    """The worker is gone for longer than its lease; then what beat does every two seconds."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE run_lease SET until = clock_timestamp() - interval '1 s' WHERE run_id = %s",
+            [run.id],
+        )
+    reconcile.reconcile()
+
+
+def together(*bodies: Callable[[], Any]) -> list[Any]:
+    """Run these at the same moment, each on a thread and connection of its own; results or exceptions, in order."""
+    barrier = threading.Barrier(len(bodies))
+
+    def one(body: Callable[[], Any]) -> Any:
+        try:
+            barrier.wait(10)
+            return body()
+        except Exception as error:  # noqa: BLE001 - the test looks at it
+            return error
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(bodies)) as pool:
+        return list(pool.map(one, bodies))
 
 
 def fresh(run: Run) -> Run:
