@@ -1,0 +1,96 @@
+"""The inbox's socket: each person hears of what waits for them, and of nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection
+
+from runtime_core.events.publish import announce
+from runtime_core.models import Interrupt
+from tests.approvals.world import World
+from tests.conftest import environment
+from tests.live.web import Web
+
+
+@pytest.fixture(scope="module")
+def web(django_db_setup: None) -> Iterator[Web]:
+    web = Web(environment())
+    yield web
+    web.stop()
+
+
+@pytest.fixture
+def world(transactional_db: None) -> World:
+    return World()
+
+
+def listen(web: Web, user: Any) -> ClientConnection:
+    client = Client()
+    client.force_login(user)
+    cookie = f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}"
+    return web.socket("/ws/inbox/", headers={"Cookie": cookie, "Origin": web.origin})
+
+
+def told(socket: ClientConnection) -> tuple[int, list[str]]:
+    """The next count and ids."""
+    while True:
+        frame = json.loads(socket.recv(10))
+        if frame["type"] == "inbox":
+            return frame["open"], frame["ids"]
+
+
+def tell(interrupt: Interrupt) -> None:
+    announce(interrupt.run_id, 1, interrupt.project_id, inbox=True)
+
+
+def test_it_greets_with_the_servers_time_then_tells_what_waits(world: World, web: Web) -> None:
+    interrupt = world.ask()
+
+    with listen(web, world.approver) as socket:
+        hello = json.loads(socket.recv(10))
+        assert (hello["type"], set(hello)) == ("hello", {"type", "server_time"})
+        assert told(socket) == (1, [str(interrupt.id)])
+
+
+def test_a4_only_those_who_may_decide_hear_of_a_request(world: World, web: Web) -> None:
+    own = world.ask(run=world.run(by=world.approver), risk="high")
+
+    with (
+        listen(web, world.approver) as requester,
+        listen(web, world.approver2) as other,
+        listen(web, world.viewer) as viewer,
+        listen(web, world.stranger) as stranger,
+    ):
+        assert told(requester) == (0, [])
+        assert told(other) == (1, [str(own.id)])
+        assert told(viewer) == (0, [])
+        assert told(stranger) == (0, [])
+
+
+def test_j2_who_leaves_the_project_hears_nothing_of_it_any_more(world: World, web: Web) -> None:
+    first = world.ask()
+
+    with listen(web, world.approver) as socket:
+        assert told(socket) == (1, [str(first.id)])
+        world.approver.memberships.all().delete()
+        tell(world.ask())
+
+        assert told(socket) == (0, [])
+
+
+def test_j2_a_switched_off_account_is_hung_up_on(world: World, web: Web) -> None:
+    with listen(web, world.approver) as socket:
+        assert told(socket) == (0, [])
+        world.approver.is_active = False
+        world.approver.save()
+
+        with pytest.raises(ConnectionClosed):
+            told(socket)
+        assert socket.close_code == 4401
