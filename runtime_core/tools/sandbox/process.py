@@ -8,6 +8,7 @@ even while this process is stopped.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -15,6 +16,7 @@ import platform
 import re
 import select
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -25,7 +27,7 @@ from pathlib import Path
 
 from runtime_core.errors import SandboxUnavailable, ToolFailed, WorkspaceError
 from runtime_core.limits import limits as runtime_limits
-from runtime_core.tools.sandbox import bubblewrap
+from runtime_core.tools.sandbox import bubblewrap, orphan
 from runtime_core.tools.sandbox.output import Output
 from runtime_core.tools.sandbox.tree import usage
 
@@ -41,9 +43,10 @@ _NEWS_SECONDS = 0.25
 _NEWS_MOST = 100
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-# Waits for the word to go, so that nothing runs before it can be killed, and sets what the kernel
-# bounds. A worker that dies before it gave the word closes the pipe, and `read` fails.
+# Says that it is there and waits for the word to go: before, bubblewrap may not yet die with its
+# parent. A worker that dies without having given the word closes the socket, and `read` fails.
 _GATE = """\
+echo ready >&0
 IFS= read -r go || exit 125
 ulimit -c 0; ulimit -f {file_blocks}; ulimit -v {address_kib}; ulimit -n {open_files}
 {processes}
@@ -111,6 +114,7 @@ class Sandbox:
         """
         _check(argv, env or {}, workspace)
         program = bubblewrap.check()
+        _sweep_once()
         with ExitStack() as opened:
             data = {**bubblewrap.etc_files(), **(files or {})}
             data_fds = {path: _memory_file(opened, content) for path, content in data.items()}
@@ -148,13 +152,15 @@ class _Process:
     ) -> Completed:
         started = time.monotonic()
         status_read, status_write = os.pipe()
-        with ExitStack() as opened:
+        gate, inner_gate = socket.socketpair()
+        with gate, ExitStack() as opened:
             opened.callback(os.close, status_read)
             try:
-                child = self._spawn(status_write)
+                child = self._spawn(status_write, inner_gate)
             finally:
                 os.close(status_write)
-            assert child.stdin is not None and child.stdout is not None  # noqa: S101  for the type checker
+                inner_gate.close()
+            assert child.stdout is not None  # noqa: S101  for the type checker
             output = Output(
                 os.dup(child.stdout.fileno()),
                 runtime_limits().tool_result_bytes,
@@ -165,14 +171,12 @@ class _Process:
             first = None
             try:
                 first = _first_process(status_read)
-                if first is not None and not stop.is_set():
-                    _give_word(child)
+                if first is not None and _ready(gate) and not stop.is_set():
+                    _give_word(gate)
                 ended_by = self._watch(child, first, output, started + timeout, stop, on_output)
             finally:
                 _kill(child, first)
                 output.finish(_DRAIN_SECONDS)
-                with suppress(OSError):
-                    child.stdin.close()
             if not _command_ran(status_read, ended_by):
                 raise SandboxUnavailable(
                     f"The sandbox did not start: {output.text().strip()[-300:]}"
@@ -187,12 +191,12 @@ class _Process:
             ended_by, exit_code, output.text(), output.dropped, output.binary, duration
         )
 
-    def _spawn(self, status_fd: int) -> subprocess.Popen[bytes]:
+    def _spawn(self, status_fd: int, gate: socket.socket) -> subprocess.Popen[bytes]:
         command = [self._command[0], "--json-status-fd", str(status_fd), *self._command[1:]]
         try:
             return subprocess.Popen(  # noqa: S603  an argv list; no shell of ours reads it
                 command,
-                stdin=subprocess.PIPE,
+                stdin=gate.fileno(),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 pass_fds=(status_fd, *self._fds),
@@ -273,6 +277,12 @@ class _exit_poll:
         os.close(self._fd)
 
 
+@functools.cache
+def _sweep_once() -> None:
+    """The first command of a worker clears up after the one before it."""
+    orphan.sweep()
+
+
 def _check(argv: Sequence[str], env: Mapping[str, str], workspace: Path) -> None:
     if isinstance(argv, str) or not argv or not all(isinstance(word, str) for word in argv):
         raise ToolFailed("argv must be a list of words, the program first; no shell reads it")
@@ -321,10 +331,17 @@ def _first_process(status_fd: int) -> int | None:
     return None
 
 
-def _give_word(child: subprocess.Popen[bytes]) -> None:
-    assert child.stdin is not None  # noqa: S101  for the type checker
-    with suppress(BrokenPipeError):
-        child.stdin.write(b"go\n")
+def _ready(gate: socket.socket) -> bool:
+    """Wait until the gate inside is reached: from there on everything dies with this thread."""
+    gate.settimeout(_START_SECONDS)
+    with suppress(OSError):
+        return gate.recv(16) != b""
+    return False
+
+
+def _give_word(gate: socket.socket) -> None:
+    with suppress(OSError):
+        gate.sendall(b"go\n")
 
 
 def _kill(child: subprocess.Popen[bytes], first: int | None) -> None:
