@@ -227,7 +227,8 @@ class VersionInline(admin.TabularInline):  # type: ignore[type-arg]
     """An agent's versions."""
 
     model = AgentVersion
-    fields = readonly_fields = ["number", "digest", "created_at"]
+    fields = ["number", "digest", "created_at"]
+    readonly_fields = ["number", "digest", "created_at"]
     extra = 0
     can_delete = False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.utils.safestring import SafeString
 from django.views.debug import ExceptionReporter
 
 from traces.gate import redactor
@@ -10,10 +11,10 @@ from traces.gate import redactor
 class RedactingReporter(ExceptionReporter):
     """The standard reporter, redacted."""
 
-    def get_traceback_html(self) -> str:
+    def get_traceback_html(self) -> SafeString:
         """The page."""
-        return redactor().text(super().get_traceback_html())
+        return SafeString(redactor().text(super().get_traceback_html()))
 
-    def get_traceback_text(self) -> str:
+    def get_traceback_text(self) -> SafeString:
         """The mail."""
-        return redactor().text(super().get_traceback_text())
+        return SafeString(redactor().text(super().get_traceback_text()))

@@ -43,11 +43,14 @@ _CALL_TONES = {"succeeded": "ok", "failed": "bad", "rejected": "bad", "unknown":
 class EventLike(Protocol):
     """An event row or a frame."""
 
-    seq: int
-    type: str
-    ts: dt.datetime
-    step: int | None
-    data: Any
+    @property
+    def seq(self) -> int: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def ts(self) -> dt.datetime: ...
+    @property
+    def data(self) -> Any: ...
 
 
 @dataclass(slots=True)

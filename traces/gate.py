@@ -44,7 +44,7 @@ def redactor() -> Engine:
 
 def _credentials() -> Iterator[str]:
     yield settings.SECRET_KEY
-    yield from settings.SECRET_KEY_FALLBACKS
+    yield from map(str, settings.SECRET_KEY_FALLBACKS)
     for database in settings.DATABASES.values():
         yield str(database.get("PASSWORD") or "")
     for address in (settings.REDIS_URL, settings.CELERY_BROKER_URL):

@@ -101,7 +101,7 @@ def trace_summaries(run_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, TraceSummar
         first=Min("started_at"),
         last=Max("ended_at"),
     )
-    return {row["run_id"]: _summary(row) for row in rows}
+    return {row["run_id"]: _summary(dict(row)) for row in rows}
 
 
 def spans_of(run_id: uuid.UUID) -> list[SpanRow]:

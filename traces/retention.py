@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import connection
 
@@ -63,7 +64,8 @@ def _count(kind: DataClass, before: dt.datetime) -> int:
     )
     with connection.cursor() as cursor:
         cursor.execute(sql, _values(before))
-        return int(cursor.fetchone()[0])
+        row = cursor.fetchone()
+    return int(row[0]) if row else 0
 
 
 def _delete(kind: DataClass, before: dt.datetime) -> int:
@@ -76,10 +78,11 @@ def _delete(kind: DataClass, before: dt.datetime) -> int:
     while True:
         with connection.cursor() as cursor:
             cursor.execute(sql, _values(before))
-            total += cursor.rowcount
-            if cursor.rowcount < BATCH:
-                return total
+            deleted = int(cursor.rowcount)
+        total += deleted
+        if deleted < BATCH:
+            return total
 
 
-def _values(before: dt.datetime) -> dict[str, object]:
+def _values(before: dt.datetime) -> dict[str, Any]:
     return {"ended": sorted(status.value for status in ENDED), "before": before}

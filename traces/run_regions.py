@@ -96,15 +96,16 @@ def _said_so_far(run: Run) -> tuple[str, int | None, int]:
     return text, step, int(last.get("offset", 0)) + len(str(last.get("text", "")))
 
 
-def what_a_cancel_leaves(run: Run) -> dict[str, Any]:
-    """What a cancel would stop, and which effects stay: for the dialog."""
+def leaves(run: Run, rights: frozenset[Can]) -> dict[str, Any]:
+    """What a cancel would stop, and which effects stay: for its dialog."""
     calls = ToolCall.objects.filter(run=run)
     lasting = calls.filter(status=CallStatus.SUCCEEDED).exclude(effect=Effect.READ)
-    return {
+    found = {
         "executing": list(calls.filter(status=CallStatus.EXECUTING).values_list("tool", flat=True)),
         "open_asks": Interrupt.objects.filter(run=run, status=InterruptStatus.OPEN).count(),
         "done": list(lasting.values_list("tool", flat=True)[:10]),
     }
+    return {"run": run, "leaves": found}
 
 
 # By the id of the element that each one replaces.
@@ -115,6 +116,7 @@ REGIONS: dict[str, Callable[[Run, frozenset[Can]], dict[str, Any]]] = {
     "meters": meters,
     "timeline": timeline,
     "answer": answer,
+    "leaves": leaves,
 }
 
 

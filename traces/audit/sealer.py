@@ -39,7 +39,7 @@ def _seal_batch() -> tuple[int, int, str]:
     if not entries:
         return 0, 0, ""
     last = AuditEntry.objects.exclude(seq=None).order_by("-seq").values("seq", "hash").first()
-    seq, head = (last["seq"], last["hash"]) if last else (0, GENESIS)
+    seq, head = (int(last["seq"] or 0), last["hash"]) if last else (0, GENESIS)
     rows: list[tuple[object, int, str, str]] = []
     for entry in entries:
         seq, prev = seq + 1, head

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -75,8 +76,8 @@ def _tool_names(agent: Agent) -> list[str]:
     return list(agent.current.definition.get("tools", [])) if agent.current else []
 
 
-def _rules(agent_ids: list[object]) -> dict[object, list[Rule]]:
-    found: dict[object, list[Rule]] = {}
+def _rules(agent_ids: list[uuid.UUID]) -> dict[uuid.UUID, list[Rule]]:
+    found: dict[uuid.UUID, list[Rule]] = {}
     for row in ToolPermission.objects.filter(agent__in=agent_ids).order_by("tool", "id"):
         rule = Rule(str(row.id), row.tool, Verdict(row.verdict), row.constraints or {})
         found.setdefault(row.agent_id, []).append(rule)

@@ -110,7 +110,6 @@ def _context(request: HttpRequest, run: Run) -> dict[str, Any]:
         "has_earlier": first > 1,
         "before": before,
         "last_seq": rows[-1].seq if rows and not before else run.last_seq,
-        "leaves": run_regions.what_a_cancel_leaves(run),
         "top_up": TopUpForm(run=run),
     }
     return context

@@ -14,7 +14,7 @@ from runtime_core.models import Agent
 from traces.views.limits_form import LimitFields
 
 
-class AgentChoice(forms.ModelChoiceField):
+class AgentChoice(forms.ModelChoiceField):  # type: ignore[type-arg]  # not generic at run time
     """An agent by name; the project is named too where there is more than one."""
 
     many_projects = False
@@ -49,6 +49,7 @@ class RunForm(LimitFields):
         kwargs["initial"] = {"key": new_id(), **_known_agent(agents, kwargs.get("initial"))}
         super().__init__(*args, **kwargs)
         choice = self.fields["agent"]
+        assert isinstance(choice, AgentChoice)  # noqa: S101
         choice.queryset = agents
         choice.many_projects = agents.values("project").distinct().count() > 1
         self._show_limits()

@@ -33,7 +33,9 @@ def index(request: HttpRequest) -> HttpResponse:
     who = caller(request)
     chosen = filters_of(request)
     cursor = request.GET.get("cursor") or None
-    found = core_queries.runs(who.projects(), **chosen, cursor=cursor)
+    found = core_queries.runs(
+        who.projects(), status=chosen["status"], agent=chosen["agent"], cursor=cursor
+    )
     context = list_context(request, chosen, found.next_cursor) | {
         "runs": found.items,
         "may_start": queries.projects_where(who, Can.OPERATE).exists(),
@@ -94,10 +96,11 @@ def _form_page(request: HttpRequest, form: RunForm, status: int = 200) -> HttpRe
 
 
 def _start_once(request: HttpRequest, form: RunForm) -> HttpResponse:
+    user_id = caller(request).user.pk
     key = f"{KEY_PREFIX}{form.cleaned_data['key']}"
     try:
         with transaction.atomic():
-            row = IdempotencyKey.objects.create(user=request.user, key=key, request_digest="page")
+            row = IdempotencyKey.objects.create(user_id=user_id, key=key, request_digest="page")
     except IntegrityError:
         return _started_before(request, key)
     try:
@@ -127,7 +130,7 @@ def _start(request: HttpRequest, form: RunForm) -> Run:
 
 
 def _started_before(request: HttpRequest, key: str) -> HttpResponse:
-    row = IdempotencyKey.objects.filter(user=request.user, key=key).first()
+    row = IdempotencyKey.objects.filter(user_id=caller(request).user.pk, key=key).first()
     if row is None or not row.response:
         return redirect("runs")
     try:

@@ -45,7 +45,9 @@ def index(request: HttpRequest) -> HttpResponse:
     """Runs with the numbers of their traces."""
     chosen = filters_of(request)
     cursor = request.GET.get("cursor") or None
-    found = core_queries.runs(caller(request).projects(), **chosen, cursor=cursor)
+    found = core_queries.runs(
+        caller(request).projects(), status=chosen["status"], agent=chosen["agent"], cursor=cursor
+    )
     summaries = queries.trace_summaries(run.id for run in found.items)
     context = list_context(request, chosen, found.next_cursor) | {
         "rows": [(run, summaries.get(run.id, queries.TraceSummary())) for run in found.items],
