@@ -9,7 +9,7 @@ from traces.redact.keys import Key, classify_key
 
 _PLACEHOLDER = re.compile(
     r"""(?ix) ^(?:
-      \$[\w{(].* | %\(?[A-Za-z_]\w*\)?[%s]?$ | %\w+\(.*\)%$ | @@\w+@@$ | %[sdvq]$ | \#?\{{1,2}[\s\w.$:'"()|,-]{0,100}\}{0,2}$ | \{\{.* | \{%.* | <[^<>]{1,80}>?$ | <<.*
+      \$[\w{(].* | %\(?[A-Za-z_]\w*\)?[%s]?$ | %\w+\(.*\)%$ | @@\w+@@$ | %[sdvq]$ | \#?\{{1,2}[\s\w.$'()|-]{0,100}\}{0,2}$ | \{\{.* | \{%.* | <[^<>]{1,80}>?$ | <<.*
       | [*•·x█▪●\u2022.…_?-]{3,} [\w]{0,4}$ | \[ (?: redacted | withheld | masked | hidden | filtered | removed | \.\.\. ) .*
       | \[?\(?(?: redacted | masked | hidden | filtered | removed | sensitive | secret ) [\])]?$
       | \((?: sensitive | known\ after | not\ set | none | empty | hidden | redacted | unset ) .*
