@@ -1,8 +1,9 @@
-"""One process of a race: waits for the shot, decides many times at once, prints what came of it.
+"""One process of a race: at each shot it decides many times at once, and says what came of it.
 
-    python -m tests.approvals.racer INTERRUPT VERSION DIGEST START_AT USER:ACTION ...
+    python -m tests.approvals.racer USER:ACTION ...
 
-START_AT is in seconds of the epoch. Prints one JSON list of [user, action, outcome].
+Prints a line when it is ready. Reads a JSON line a round: `interrupt`, `digest`, `start_at` (in
+seconds of the epoch). Prints a JSON line a round: a list of [user, action, outcome].
 """
 
 from __future__ import annotations
@@ -15,46 +16,49 @@ import uuid
 
 import django
 
+Outcomes = list[tuple[str, str, str]]
 
-def main(interrupt: str, version: str, digest: str, start_at: str, *racers: str) -> None:
+
+def main(*racers: str) -> None:
     django.setup()
-    from django.db import connection
+    # Everything that a decision needs is loaded before the first shot.
+    from approvals import commands  # noqa: F401
 
-    outcomes: list[tuple[str, str, str]] = []
-    opinions = [one.split(":") for one in racers]
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    for line in sys.stdin:
+        given = json.loads(line)
+        outcomes = start_all([tuple(one.split(":")) for one in racers], **given)
+        sys.stdout.write(json.dumps(outcomes) + "\n")
+        sys.stdout.flush()
+
+
+def start_all(
+    opinions: list[tuple[str, ...]], interrupt: str, digest: str, start_at: float
+) -> Outcomes:
+    """A thread for each opinion, all at the same moment; their outcomes."""
+    outcomes: Outcomes = []
+    shot = (uuid.UUID(interrupt), digest, start_at)
     threads = [
-        threading.Thread(
-            target=race,
-            args=(
-                uuid.UUID(interrupt),
-                int(version),
-                digest,
-                float(start_at),
-                user,
-                action,
-                outcomes,
-            ),
-        )
-        for user, action in opinions
+        threading.Thread(target=race, args=(*shot, name, action, outcomes))
+        for name, action in opinions
     ]
-    connection.close()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    sys.stdout.write(json.dumps(outcomes))
+    return outcomes
 
 
 def race(
     interrupt_id: uuid.UUID,
-    version: int,
     digest: str,
     start_at: float,
     name: str,
     action: str,
-    outcomes: list[tuple[str, str, str]],
+    outcomes: Outcomes,
 ) -> None:
-    """Decide at the starting shot over a connection that is open already."""
+    """Decide at the shot over a connection that is open already."""
     from django.contrib.auth import get_user_model
     from django.db import connection
 
@@ -65,7 +69,7 @@ def race(
     user = get_user_model().objects.get(username=name)
     opinion = Opinion(
         action,
-        version,
+        1,
         digest,
         args={"path": "calc.py", "content": "edited\n"} if action == "edit" else None,
         response="Not now." if action == "respond" else None,
