@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import re
@@ -14,33 +13,18 @@ from typing import Any
 from traces.redact.blocks import closes_key, is_inside_key, opens_key
 from traces.redact.clean import cap_text, clean_text, decode_bytes
 from traces.redact.families import FAMILIES
-from traces.redact.keys import (
-    Key,
-    classify_key,
-    classify_personal,
-    is_harmless_inside,
-    is_secret_container,
-)
+from traces.redact.hints import Hints, is_secret_name
+from traces.redact.keys import Key, classify_key
 from traces.redact.known import KnownValues
 from traces.redact.literal import is_placeholder, is_secret_quoted
 from traces.redact.marker import MARKER, WITHHELD, Marker, Span, merge_spans
+from traces.redact.plain import MAX_INT_BITS, json_key, plain_form, unused_name
 from traces.redact.text import find_all
 
 MAX_DEPTH = 200
 MAX_NODES = 500_000
 MAX_JSON_LEVELS = 4
-MAX_CAUSES = 10
-_MAX_INT_BITS = 4_096
 
-_NAME_FIELDS = ("name", "key", "Name", "Key", "field", "label", "header", "variable", "id", "path")
-_VALUE_FIELDS = frozenset(
-    "value val Value secret_value current raw computed plaintext plain text content data".split()
-)
-_SCHEMA_FIELDS = frozenset(
-    "type $ref title description format properties minLength min_length minlength anyOf enum items".split()
-)
-_JWK_SECRETS = frozenset("d p q dp dq qi k".split())
-_CONCEALED = frozenset("concealed securestring password secret sensitive hidden".split())
 _DIGITS = re.compile(r"\+?[\d\s().-]{3,30}")
 
 
@@ -161,7 +145,7 @@ class Walk:
         if (whole or (key is not None and key.strong)) and abs(number) >= 1_000:
             return self._mark(key.label if key else "secret", str(number)[:64])
         if isinstance(number, int):
-            if number.bit_length() > _MAX_INT_BITS:
+            if number.bit_length() > MAX_INT_BITS:
                 return f"[number of {number.bit_length()} bits]"
             return self._personal_number(int(number), key)
         return float(number) if math.isfinite(number) else str(float(number))
@@ -189,13 +173,13 @@ class Walk:
         self, mapping: Mapping[Any, Any], depth: int, key: Key | None, level: int, whole: bool
     ) -> dict[str, Any]:
         names = [json_key(name) for name in mapping]
-        hints = _Hints(dict(zip(names, mapping.values(), strict=True)), key)
+        hints = Hints(dict(zip(names, mapping.values(), strict=True)), key)
         redacted: dict[str, Any] = {}
         for name, item in zip(names, mapping.values(), strict=True):
             self._check_limits()
             item_key, item_whole = hints.of(name, item, whole)
             shown = self._name(name)
-            redacted[_unused(shown, redacted)] = self.value(
+            redacted[unused_name(shown, redacted)] = self.value(
                 item, depth + 1, item_key, level, whole=item_whole
             )
         return redacted
@@ -216,7 +200,7 @@ class Walk:
                 return [listed[0], self.value(listed[1], depth + 1, pair_key, level)]
         redacted = []
         for item in listed:
-            named = whole and isinstance(item, str) and _is_secret_name(item)
+            named = whole and isinstance(item, str) and is_secret_name(item)
             redacted.append(self.value(item, depth + 1, key, level, whole=whole and not named))
         return redacted
 
@@ -288,104 +272,6 @@ def without_markers(text: str, spans: list[Span]) -> list[Span]:
 _MARKED = re.compile(r"\[(?:REDACTED|WITHHELD):")
 
 
-class _Hints:
-    """What the names in one mapping say about its values."""
-
-    def __init__(self, fields: Mapping[str, Any], above: Key | None) -> None:
-        self._above = above
-        self._named = _named_key(fields)
-        self._is_secret_object = fields.get("kind") == "Secret"
-        self._is_vault_reply = (
-            "lease_duration" in fields or "lease_id" in fields or _is_versioned(fields)
-        )
-        self._is_jwk = "kty" in fields
-        self._is_schema = bool(_SCHEMA_FIELDS & fields.keys())
-
-    def of(self, name: str, item: Any, whole: bool) -> tuple[Key | None, bool]:
-        """Return the key and whether everything below is secret, for the value under `name`."""
-        if whole:
-            return (None, False) if is_harmless_inside(name) else (classify_key(name), True)
-        if is_secret_container(name) and isinstance(item, (Mapping, list, tuple)):
-            return None, not _describes_secrets(item)
-        if self._is_secret_object and name in ("data", "stringData"):
-            return None, True
-        if self._is_vault_reply and name == "data" and isinstance(item, Mapping):
-            return None, not isinstance(item.get("data"), Mapping)
-        if self._is_jwk and name in _JWK_SECRETS:
-            return Key("private_key", True), False
-        return self._key_of(name, item), False
-
-    def _key_of(self, name: str, item: Any) -> Key | None:
-        if self._named is not None and name in _VALUE_FIELDS:
-            return self._named
-        if self._above is not None and name in _VALUE_FIELDS and not self._is_schema:
-            return self._above
-        key = classify_key(name)
-        if key is None:
-            personal = classify_personal(name)
-            return Key(personal, False) if personal else None
-        if isinstance(item, Mapping) and (_SCHEMA_FIELDS & {json_key(k) for k in item}):
-            return None
-        return key
-
-
-def _is_versioned(fields: Mapping[str, Any]) -> bool:
-    """The inner part of a reply of a versioned key/value store."""
-    metadata = fields.get("metadata")
-    return (
-        isinstance(metadata, Mapping)
-        and isinstance(fields.get("data"), Mapping)
-        and "version" in metadata
-    )
-
-
-def _named_key(fields: Mapping[str, Any]) -> Key | None:
-    """`{"name": "DB_PASSWORD", "value": …}`: the name is the value of another field."""
-    kind = fields.get("type") or fields.get("Type")
-    if (
-        isinstance(kind, str)
-        and kind.lower() in _CONCEALED
-        and not ({"properties", "required"} & fields.keys())
-    ):
-        return Key("secret", True)
-    for field in _NAME_FIELDS:
-        named = fields.get(field)
-        if isinstance(named, str) and len(named) <= 256:
-            key = classify_key(re.split(r"[/:]", named)[-1])
-            if key is not None:
-                return key
-            if ".vault.azure.net/secrets/" in named or "/secrets/" in named:
-                return Key("secret", True)
-    return None
-
-
-def _describes_secrets(item: Any) -> bool:
-    """A list of the names of secrets, or a mapping of name to file, holds no secret itself."""
-    if isinstance(item, Mapping):
-        inside = list(item.values())
-        return bool(inside) and all(
-            isinstance(part, Mapping)
-            and part.keys()
-            & {"file", "external", "name", "from", "source", "secretName", "environment"}
-            for part in inside
-        )
-    return bool(item) and all(
-        (
-            isinstance(part, Mapping)
-            and part.keys() & {"name", "source", "secretName"}
-            and not part.keys() & {"value", "data"}
-        )
-        for part in item
-    )
-
-
-def _is_secret_name(text: str) -> bool:
-    return re.fullmatch(r"[A-Za-z]+(?:[_.-][A-Za-z]+)+", text) is not None and (
-        classify_key(text) is not None
-        or text.lower().endswith(("-creds", "_creds", "-cert", "_cert", "-tls", "-keys", "_keys"))
-    )
-
-
 def _vendor_label(value: str) -> str | None:
     """Name the vendor where a value under a secret name is a known kind of token."""
     if not 16 <= len(value) <= 512 or " " in value:
@@ -399,67 +285,6 @@ def _vendor_label(value: str) -> str | None:
         ):
             return family.label
     return None
-
-
-def json_key(name: Any) -> str:
-    """Return the text JSON uses for a mapping key of any type."""
-    if isinstance(name, str):
-        return str(name)
-    if isinstance(name, bytes):
-        return decode_bytes(name)
-    if name is None or isinstance(name, bool):
-        return {None: "null", True: "true", False: "false"}[name]
-    if isinstance(name, int) and name.bit_length() > _MAX_INT_BITS:
-        return f"[number of {name.bit_length()} bits]"
-    return str(name)[:512]
-
-
-def _unused(name: str, taken: Mapping[str, Any]) -> str:
-    if name not in taken:
-        return name
-    count = 2
-    while f"{name} ({count})" in taken:
-        count += 1
-    return f"{name} ({count})"
-
-
-def plain_form(value: Any) -> Any:
-    """Return a value of JSON kinds for an object of another kind."""
-    if isinstance(value, BaseException):
-        return describe_exception(value)
-    if isinstance(value, Enum):
-        return value.value
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    dump = getattr(value, "model_dump", None)
-    if callable(dump) and not isinstance(value, type):
-        return dump(mode="python")
-    return str(value)
-
-
-def describe_exception(error: BaseException) -> dict[str, Any]:
-    """Return type, message, notes and the chain of causes of an exception, at most ten long."""
-    described: dict[str, Any] = {}
-    place = described
-    current: BaseException | None = error
-    for _ in range(MAX_CAUSES):
-        if current is None:
-            break
-        place["type"] = type(current).__qualname__
-        place["message"] = str(current)
-        if notes := getattr(current, "__notes__", None):
-            place["notes"] = [str(note) for note in notes]
-        if isinstance(current, BaseExceptionGroup):
-            place["exceptions"] = [
-                {"type": type(e).__qualname__, "message": str(e)} for e in current.exceptions
-            ]
-        current = current.__cause__ or (
-            None if current.__suppress_context__ else current.__context__
-        )
-        if current is not None:
-            place["cause"] = {}
-            place = place["cause"]
-    return described
 
 
 class _DuplicateNameError(ValueError):
