@@ -11,7 +11,8 @@ import pytest
 from approvals.commands import Opinion, decide
 from approvals.guard import guard
 from approvals.models import Decision
-from runtime_core import clock
+from approvals.queries import waiting_for
+from runtime_core.commands import cancel_run
 from runtime_core.errors import (
     AlreadyDecided,
     Expired,
@@ -200,8 +201,10 @@ def test_nothing_can_be_decided_after_its_time(world: World) -> None:
 def test_d4_nothing_can_be_decided_once_the_run_has_ended(world: World) -> None:
     run = world.run()
     asked = [world.ask(run=run) for _ in range(3)]
-    Interrupt.objects.filter(run=run).update(status="withdrawn", decided_at=clock.now())
 
+    cancel_run(as_actor(world.operator), run)
+
+    assert not waiting_for(world.approver).exists()
     for interrupt in asked:
         with pytest.raises(Withdrawn):
             decide(as_actor(world.approver), interrupt.id, approve(interrupt))

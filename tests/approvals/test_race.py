@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from contextlib import ExitStack
@@ -12,9 +13,12 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db import connection
 
 from approvals.models import Decision
+from runtime_core.commands import cancel_run
 from runtime_core.models import Interrupt, Run
+from runtime_core.values import Actor
 from tests.approvals import racer
 from tests.approvals.world import World, audited, make_user
 
@@ -102,6 +106,33 @@ def test_people_who_race_from_many_accounts_each_learn_the_same_outcome(world: W
     outcomes = racer.start_all([(name, "approve") for name in names], **shot_at(interrupt))
 
     check(interrupt, outcomes, len(names))
+
+
+def test_d4_an_approval_and_a_cancel_never_both_have_their_way(world: World) -> None:
+    for _ in range(25):
+        interrupt = world.ask()
+        cancelling = threading.Thread(target=cancel, args=(world, interrupt))
+
+        cancelling.start()
+        outcomes = racer.start_all(
+            [("approver", "approve")], **{**shot_at(interrupt), "start_at": time.time()}
+        )
+        cancelling.join()
+
+        outcome = outcomes[0][2]
+        interrupt.refresh_from_db()
+        run = Run.objects.get(id=interrupt.run_id)
+        assert run.status == "cancelled"
+        assert (outcome, interrupt.status) in {("won", "approved"), ("withdrawn", "withdrawn")}
+        assert Decision.objects.filter(interrupt=interrupt).exists() == (outcome == "won")
+        assert interrupt.tool_call.started_at is None
+
+
+def cancel(world: World, interrupt: Interrupt) -> None:
+    try:
+        cancel_run(Actor(world.operator.pk, "operator"), interrupt.run)
+    finally:
+        connection.close()
 
 
 def shot_at(interrupt: Interrupt) -> dict[str, Any]:
