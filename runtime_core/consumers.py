@@ -58,6 +58,7 @@ class LiveSocket:
         self._receive = receive
         self._send = send
         self._sent_at = clock.monotonic()
+        self._is_sending = False
         self.standing = Standing(_credentials(scope), self.authorise)
 
     @classmethod
@@ -83,13 +84,12 @@ class LiveSocket:
 
     async def send(self, text: str) -> None:
         """Send one message, under a standing confirmed a moment ago."""
-        await self._confirm()
-        try:
-            async with asyncio.timeout(STALL_S):
-                await self._send({"type": "websocket.send", "text": text})
-        except TimeoutError:
-            raise Close(TOO_SLOW) from None
-        self._sent_at = clock.monotonic()
+        if not self.standing.is_fresh:
+            await self._confirm()
+        # No timer a message: `_wait` looks after one that gets stuck here.
+        self._sent_at, self._is_sending = clock.monotonic(), True
+        await self._send({"type": "websocket.send", "text": text})
+        self._is_sending = False
 
     async def idle(self) -> None:
         """Call at least every few seconds without news: re-checks the right to listen, and beats."""
@@ -105,16 +105,23 @@ class LiveSocket:
         left = asyncio.create_task(self._wait_until_left())
         pushing = asyncio.create_task(self._push_until_closed())
         try:
-            await asyncio.wait({left, pushing}, return_when=asyncio.FIRST_COMPLETED)
+            code = await self._wait(left, pushing)
         finally:
             for task in (left, pushing):
                 task.cancel()
-            done = await asyncio.gather(left, pushing, return_exceptions=True)
-        code = done[1]
-        if isinstance(code, int):
+            await asyncio.gather(left, pushing, return_exceptions=True)
+        if code is not None:
             await self._send({"type": "websocket.close", "code": code})
-        elif isinstance(code, Exception):
-            raise code
+
+    async def _wait(self, left: asyncio.Task[None], pushing: asyncio.Task[int]) -> int | None:
+        """The code to close with, or None when the client has left."""
+        while not (left.done() or pushing.done()):
+            await asyncio.wait(
+                {left, pushing}, timeout=STALL_S / 4, return_when=asyncio.FIRST_COMPLETED
+            )
+            if self._is_sending and clock.monotonic() - self._sent_at > STALL_S:
+                return TOO_SLOW
+        return pushing.result() if pushing.done() else None
 
     async def _wait_until_left(self) -> None:
         while (await self._receive())["type"] != "websocket.disconnect":
@@ -239,8 +246,4 @@ class InboxSocket(LiveSocket):
 
 def _credentials(scope: Scope) -> Credentials:
     headers = {name.lower(): value.decode("latin1") for name, value in scope["headers"]}
-    return Credentials.of(
-        headers.get(b"authorization"), parse_cookie(headers.get(b"cookie", ""))
-    )
-
-
+    return Credentials.of(headers.get(b"authorization"), parse_cookie(headers.get(b"cookie", "")))

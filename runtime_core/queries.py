@@ -117,9 +117,7 @@ def open_interrupts(run_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[uuid.U
 def tool_calls(run: Run, *, cursor: str | None = None, limit: int | None = None) -> Page[ToolCall]:
     """The run's ledger in order; each row has `interrupt_id`, the newest interrupt that asked about it."""
     newest = Interrupt.objects.filter(tool_call=OuterRef("pk")).order_by("-created_at", "-id")
-    rows = ToolCall.objects.filter(run=run).annotate(
-        interrupt_id=Subquery(newest.values("id")[:1])
-    )
+    rows = ToolCall.objects.filter(run=run).annotate(interrupt_id=Subquery(newest.values("id")[:1]))
     rows = rows.defer("args_text", "result_text")
     return paged(rows, ("step", "position"), cursor, limit)
 
@@ -228,9 +226,7 @@ def _counts(rows: QuerySet[Run]) -> dict[str, int]:
 
 def _known_status(text: str) -> str:
     if text not in list(RunStatus):
-        raise InvalidInput(
-            f"status must be one of {', '.join(RunStatus)}.", field="status"
-        )
+        raise InvalidInput(f"status must be one of {', '.join(RunStatus)}.", field="status")
     return text
 
 

@@ -31,12 +31,17 @@ class Standing:
         self._confirmed_at: float | None = None
         self._doubted = False
 
+    @property
+    def is_fresh(self) -> bool:
+        """True if an answer of a moment ago still holds."""
+        return not self._doubted and self._age() < FRESH_S
+
     async def confirmed(self) -> None:
         """Return when it may be sent; waits while the database cannot say.
 
         Raises Unauthenticated, NotFound or NotAllowed, and CannotTell when patience is over.
         """
-        while self._doubted or self._age() >= FRESH_S:
+        while not self.is_fresh:
             try:
                 await in_db_thread(self._look)
             except (DatabaseError, InterfaceError) as error:

@@ -98,7 +98,9 @@ def pause(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
 
 
 @router.post("/{uuid:run_id}/resume", response={202: RunOut}, summary="Resume a paused run")
-def resume(request: HttpRequest, run_id: uuid.UUID, payload: ResumeRun | None = None) -> HttpResponse:
+def resume(
+    request: HttpRequest, run_id: uuid.UUID, payload: ResumeRun | None = None
+) -> HttpResponse:
     """Let a paused run go on, with new limits where the old ones are spent."""
     limits = _given(payload.limits) if payload else None
     return _changed(request, run_id, lambda who, run: commands.resume_run(who, run, limits))

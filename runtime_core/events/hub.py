@@ -61,7 +61,8 @@ class Follower:
         frames = await self._next()
         if not frames:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), wait_s)
+                async with asyncio.timeout(wait_s):
+                    await self._woken.wait()
                 frames = await self._next()
         if frames:
             self.cursor = frames[-1].seq
@@ -130,9 +131,7 @@ class Feed:
     async def _fill(self) -> None:
         try:
             while self._known > self._to:
-                frames = await in_db_thread(
-                    read.after, self.run_id, self._to, limits().events_page
-                )
+                frames = await in_db_thread(read.after, self.run_id, self._to, limits().events_page)
                 if not frames:
                     self._known = self._to
                 self._extend(frames)

@@ -51,7 +51,9 @@ class InboxMark(NamedTuple):
 class Frame:
     """One stored event, with its outgoing texts made at most once."""
 
-    def __init__(self, seq: int, type: str, ts: dt.datetime, step: int | None, data_text: str) -> None:
+    def __init__(
+        self, seq: int, type: str, ts: dt.datetime, step: int | None, data_text: str
+    ) -> None:
         self.seq = seq
         self.type = type
         self.ts = ts
@@ -88,9 +90,7 @@ class Frame:
         return len(self._data_text)
 
 
-def after(
-    run_id: uuid.UUID, seq: int, limit: int, budget: int = PAGE_CHARACTERS
-) -> list[Frame]:
+def after(run_id: uuid.UUID, seq: int, limit: int, budget: int = PAGE_CHARACTERS) -> list[Frame]:
     """Up to `limit` events of the run that follow `seq`, in order; fewer where they are long."""
     with connection.cursor() as cursor:
         cursor.execute(_AFTER, [run_id, seq, limit, budget])

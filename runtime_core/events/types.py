@@ -1,7 +1,7 @@
 """What the `data` of each type of event holds at least, and a check that says what is missing.
 
-    run_status → (step_start → text_delta*, tool_call_start → progress* → tool_call_result,
-    interrupt, checkpoint, error)* → run_status → done
+run_status → (step_start → text_delta*, tool_call_start → progress* → tool_call_result,
+interrupt, checkpoint, error)* → run_status → done
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ class Shape:
     optional: Mapping[str, tuple[type, ...]]
 
 
-def _shape(optional: Mapping[str, tuple[type, ...]] | None = None, /, **keys: tuple[type, ...]) -> Shape:
+def _shape(
+    optional: Mapping[str, tuple[type, ...]] | None = None, /, **keys: tuple[type, ...]
+) -> Shape:
     # `from` is a keyword of Python, so it is written with an underscore here.
     return Shape({name.rstrip("_"): types for name, types in keys.items()}, optional or {})
 
@@ -66,4 +68,6 @@ def problems(type: str, data: Mapping[str, Json]) -> list[str]:
 
 def _fits(value: Json, types: tuple[type, ...]) -> bool:
     # True is an int to Python, not to a client.
-    return isinstance(value, types) and (bool in types or object in types or value.__class__ is not bool)
+    return isinstance(value, types) and (
+        bool in types or object in types or value.__class__ is not bool
+    )

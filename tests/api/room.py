@@ -90,31 +90,46 @@ def agent(within: Project, name: str) -> Agent:
 
 
 def version(of: Agent, definition: dict[str, Any]) -> AgentVersion:
-    return AgentVersion.objects.create(
-        agent=of, number=1, definition=definition, digest="d" * 64
-    )
+    return AgentVersion.objects.create(agent=of, number=1, definition=definition, digest="d" * 64)
 
 
 def make_run(of: Agent, by: User, status: str = "pending", **fields: Any) -> Run:
     assert of.current
     thread = Thread.objects.create(project=of.project, created_by=by)
     defaults = {
-        "title": "Fix it", "input": "Fix it", "max_steps": 50, "max_tokens": 1000,
-        "max_cost_microusd": 5_000_000, "deadline_s": 60,
+        "title": "Fix it",
+        "input": "Fix it",
+        "max_steps": 50,
+        "max_tokens": 1000,
+        "max_cost_microusd": 5_000_000,
+        "deadline_s": 60,
     }
     return Run.objects.create(
-        project=of.project, thread=thread, agent=of, agent_version=of.current, created_by=by,
-        status=status, **{**defaults, **fields},
+        project=of.project,
+        thread=thread,
+        agent=of,
+        agent_version=of.current,
+        created_by=by,
+        status=status,
+        **{**defaults, **fields},
     )
 
 
 def tool_call(run: Run, position: int = 0, **fields: Any) -> ToolCall:
     """A row of the ledger with a raw argument that must never be shown."""
     defaults = {
-        "step": 0, "call_id": f"c{position}", "tool": "write_file", "effect": "idempotent",
-        "risk": "medium", "status": "awaiting_approval", "args_text": '{"key": "RAW-SECRET"}',
-        "args_digest": "a" * 64, "args_redacted": {"key": "[redacted]"}, "schema_digest": "s" * 64,
-        "idempotency_key": f"{run.id}-{position}", "result_text": "RAW-RESULT",
+        "step": 0,
+        "call_id": f"c{position}",
+        "tool": "write_file",
+        "effect": "idempotent",
+        "risk": "medium",
+        "status": "awaiting_approval",
+        "args_text": '{"key": "RAW-SECRET"}',
+        "args_digest": "a" * 64,
+        "args_redacted": {"key": "[redacted]"},
+        "schema_digest": "s" * 64,
+        "idempotency_key": f"{run.id}-{position}",
+        "result_text": "RAW-RESULT",
     }
     return ToolCall.objects.create(run=run, position=position, **{**defaults, **fields})
 
@@ -124,13 +139,22 @@ def interrupt(call: ToolCall, **fields: Any) -> Interrupt:
 
     defaults = {"kind": "tool_approval", "digest": "i" * 64, "risk": "medium", "reason": "Writes."}
     return Interrupt.objects.create(
-        project=call.run.project, run=call.run, tool_call=call, expires_at=clock.now(),
+        project=call.run.project,
+        run=call.run,
+        tool_call=call,
+        expires_at=clock.now(),
         **{**defaults, **fields},
     )
 
 
 def checkpoint(run: Run, step: int) -> Checkpoint:
     return Checkpoint.objects.create(
-        run=run, step=step, epoch=1, reason="step", schema_version=1, messages=step,
-        state={"inner": True}, digest="c" * 64,
+        run=run,
+        step=step,
+        epoch=1,
+        reason="step",
+        schema_version=1,
+        messages=step,
+        state={"inner": True},
+        digest="c" * 64,
     )

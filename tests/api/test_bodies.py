@@ -25,7 +25,10 @@ BAD_BODIES = {
     "infinity": b'{"agent": "fixer", "input": "a", "metadata": {"x": -Infinity}}',
     "overflow": b'{"agent": "fixer", "input": "a", "metadata": {"x": 1e999}}',
     "long number": b'{"agent": "fixer", "input": "a", "metadata": {"x": ' + b"9" * 5000 + b"}}",
-    "deep": b'{"agent": "fixer", "input": "a", "metadata": {"x": ' + b"[" * 900 + b"]" * 900 + b"}}",
+    "deep": b'{"agent": "fixer", "input": "a", "metadata": {"x": '
+    + b"[" * 900
+    + b"]" * 900
+    + b"}}",
     "very deep": b"[" * 300_000,
 }
 
@@ -82,7 +85,9 @@ def test_it_refuses_two_megabytes(room: Room, ana: Api) -> None:
 
 def test_it_refuses_a_form(room: Room, ana: Api) -> None:
     response = ana.client.post(
-        "/api/v1/runs", "agent=fixer", content_type="application/x-www-form-urlencoded",
+        "/api/v1/runs",
+        "agent=fixer",
+        content_type="application/x-www-form-urlencoded",
         headers=ana.headers,
     )
 
@@ -90,8 +95,18 @@ def test_it_refuses_a_form(room: Room, ana: Api) -> None:
     assert response.json()["code"] == "unsupported_media_type"
 
 
-@pytest.mark.parametrize("query", [{"limit": 0}, {"limit": 100_000}, {"limit": "x"}, {"cursor": "?"},
-                                   {"cursor": "Zm9v"}, {"status": "odd"}, {"thread_id": "x"}])
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"limit": 0},
+        {"limit": 100_000},
+        {"limit": "x"},
+        {"cursor": "?"},
+        {"cursor": "Zm9v"},
+        {"status": "odd"},
+        {"thread_id": "x"},
+    ],
+)
 def test_it_refuses_a_wrong_query(room: Room, ana: Api, query: dict[str, object]) -> None:
     status, body = ana.get("/runs", **query)
 

@@ -7,12 +7,35 @@ from runtime_core.transitions import NewEvent
 from tests.api.room import Api, Room, checkpoint, interrupt, tool_call
 
 RUN_KEYS = {
-    "id", "thread_id", "agent", "agent_version", "status", "version", "attempt", "steps", "usage",
-    "limits", "error", "created_at", "started_at", "ended_at", "output", "interrupts",
+    "id",
+    "thread_id",
+    "agent",
+    "agent_version",
+    "status",
+    "version",
+    "attempt",
+    "steps",
+    "usage",
+    "limits",
+    "error",
+    "created_at",
+    "started_at",
+    "ended_at",
+    "output",
+    "interrupts",
 }
 CALL_KEYS = {
-    "id", "call_id", "tool", "args", "effect", "risk", "status", "attempts", "idempotency_key",
-    "interrupt_id", "result",
+    "id",
+    "call_id",
+    "tool",
+    "args",
+    "effect",
+    "risk",
+    "status",
+    "attempts",
+    "idempotency_key",
+    "interrupt_id",
+    "result",
 }
 
 
@@ -27,7 +50,10 @@ def test_a_run_has_exactly_the_members_of_the_contract(room: Room, ana: Api) -> 
     assert (body["agent"], body["agent_version"]) == ("fixer", 1)
     assert body["interrupts"] == [str(asked.id)]
     assert body["limits"] == {
-        "max_steps": 50, "max_tokens": 1000, "max_cost_usd": 5.0, "deadline_s": 60,
+        "max_steps": 50,
+        "max_tokens": 1000,
+        "max_cost_usd": 5.0,
+        "deadline_s": 60,
     }
 
 

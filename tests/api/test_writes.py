@@ -173,9 +173,7 @@ def test_e4_a_failure_after_the_work_leaves_no_run_no_key_and_no_hint(
     assert len(sent) == 2
 
 
-def test_e4_hints_go_out_after_the_commit(
-    open_room: Room, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_e4_hints_go_out_after_the_commit(open_room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[bool] = []
 
     def note(*args: Any) -> None:

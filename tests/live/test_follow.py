@@ -98,9 +98,7 @@ def test_c1_a_client_that_pauses_gets_everything_without_reload(
     assert rest[-1]["type"] == "done"
 
 
-def test_c5_events_of_a_slow_transaction_are_not_skipped(
-    web: Web, room: Room, token: str
-) -> None:
+def test_c5_events_of_a_slow_transaction_are_not_skipped(web: Web, room: Room, token: str) -> None:
     run = room.run("running")
     written = threading.Event()
 
@@ -255,9 +253,7 @@ def _write_and_finish(run: Run, count: int) -> None:
     connections.close_all()
 
 
-def _some(
-    web: Web, run: Run, token: str, way: str, after: int, count: int
-) -> list[dict[str, Any]]:
+def _some(web: Web, run: Run, token: str, way: str, after: int, count: int) -> list[dict[str, Any]]:
     """Up to so many events from there on, or until the run is done; then the line is cut."""
     events: list[dict[str, Any]] = []
     if way == "sse":
@@ -318,5 +314,3 @@ def _roll_back(run: Run) -> None:
             raise _Changed
     except _Changed:
         pass
-
-

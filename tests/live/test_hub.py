@@ -95,9 +95,7 @@ def test_the_tail_of_a_feed_is_bounded_in_characters(room: Room) -> None:
     live(watch, room)
 
 
-def test_a_hint_that_lies_or_cannot_be_read_harms_nobody(
-    room: Room, broker: Any
-) -> None:
+def test_a_hint_that_lies_or_cannot_be_read_harms_nobody(room: Room, broker: Any) -> None:
     async def watch(room: Room, run: Run) -> None:
         with hub().follow(run.id, 0) as follower:
             await in_db_thread(emit, run, deltas(2), hint=False)
@@ -153,6 +151,30 @@ def test_a_client_that_takes_nothing_is_closed_as_too_slow(
     live(watch, room)
 
 
+def test_an_idle_socket_beats_with_its_place(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumers, "HEARTBEAT_S", 0.1)
+    monkeypatch.setattr(consumers, "FRESH_S", 0.2)
+    token = ApiToken.issue(room.ana)[1]
+    told: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+
+    async def watch(room: Room, run: Run) -> None:
+        await in_db_thread(transitions.tell, run.id, deltas(3))
+        incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        incoming.put_nowait({"type": "websocket.connect"})
+        serving = asyncio.create_task(
+            RunSocket.as_asgi()(scope_of(run, token), incoming.get, told.put)
+        )
+        async with asyncio.timeout(10):
+            messages = [await told.get() for _ in range(5)]
+        incoming.put_nowait({"type": "websocket.disconnect", "code": 1001})
+        await serving
+
+        beat = json.loads(messages[-1]["text"])
+        assert (beat["type"], beat["seq"], beat["data"]) == ("heartbeat", 3, {})
+
+    live(watch, room)
+
+
 async def _with_a_stuck_client(run: Run, token: str) -> list[Any]:
     """What is sent to a client that takes one message and then no more."""
     sent: list[Any] = []
@@ -165,14 +187,15 @@ async def _with_a_stuck_client(run: Run, token: str) -> list[Any]:
         is_close = message["type"] == "websocket.close"
         sent.append((message["type"], message["code"]) if is_close else message["type"])
 
-    scope = {
+    async with asyncio.timeout(10):
+        await RunSocket.as_asgi()(scope_of(run, token), incoming.get, send)
+    return sent
+
+
+def scope_of(run: Run, token: str) -> dict[str, Any]:
+    return {
         "type": "websocket",
         "headers": [(b"authorization", f"Bearer {token}".encode())],
         "query_string": b"after=0",
         "url_route": {"kwargs": {"run_id": run.id}},
     }
-    async with asyncio.timeout(10):
-        await RunSocket.as_asgi()(scope, incoming.get, send)
-    return sent
-
-

@@ -51,9 +51,15 @@ def test_j1_only_a_page_of_our_own_opens_a_socket_with_a_cookie(web: Web, room: 
     run = room.run("running")
     port = web.port
     foreign = [
-        "", "null", "https://evil.example", "https://127.0.0.1.evil.example",
-        f"http://127.0.0.1@evil.example:{port}", f"https://127.0.0.1:{port}",
-        f"http://127.0.0.1:{port + 1}", f"HTTP://127.0.0.1:{port}", f"http://localhost:{port}",
+        "",
+        "null",
+        "https://evil.example",
+        "https://127.0.0.1.evil.example",
+        f"http://127.0.0.1@evil.example:{port}",
+        f"https://127.0.0.1:{port}",
+        f"http://127.0.0.1:{port + 1}",
+        f"HTTP://127.0.0.1:{port}",
+        f"http://localhost:{port}",
     ]
 
     for origin in foreign:

@@ -22,7 +22,11 @@ def test_every_type_has_a_shape() -> None:
         ("run_status", {"from": "pending", "to": "running"}, "cause is missing"),
         ("text_delta", {"step": 0, "offset": "0", "text": "a"}, "offset is str"),
         ("text_delta", {"step": True, "offset": 0, "text": "a"}, "step is bool"),
-        ("tool_call_result", {"call_id": "1", "tool": "t", "status": "s", "result": 1}, "truncated"),
+        (
+            "tool_call_result",
+            {"call_id": "1", "tool": "t", "status": "s", "result": 1},
+            "truncated",
+        ),
         ("progress", {"message": "m", "fraction": "half"}, "fraction is str"),
     ],
 )
@@ -52,4 +56,6 @@ def test_the_events_of_a_real_run_hold_what_clients_rely_on(transactional_db: No
     told = events(run)
     assert run.state.ended
     assert [p for event in told for p in problems(event.type, event.data)] == []
-    assert {"run_status", "step_start", "text_delta", "tool_call_start", "done"} <= {e.type for e in told}
+    assert {"run_status", "step_start", "text_delta", "tool_call_start", "done"} <= {
+        e.type for e in told
+    }

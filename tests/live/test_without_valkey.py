@@ -25,7 +25,8 @@ def test_without_valkey_everything_still_arrives(deaf_web: Web, room: Room, toke
 
 def test_without_valkey_writes_do_not_wait_for_it(deaf_web: Web, room: Room, token: str) -> None:
     api = httpx.Client(
-        base_url=f"{deaf_web.origin}/api/v1", headers={"Authorization": f"Bearer {token}"},
+        base_url=f"{deaf_web.origin}/api/v1",
+        headers={"Authorization": f"Bearer {token}"},
         timeout=30,
     )
 

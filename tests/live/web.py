@@ -50,8 +50,11 @@ class Web:
         bearer = {"Authorization": f"Bearer {token}"} if token else {}
         given = {**(headers or {}), **bearer}
         return connect(
-            f"ws://127.0.0.1:{self.port}{path}", additional_headers=given, open_timeout=10,
-            max_size=None, max_queue=max_queue,
+            f"ws://127.0.0.1:{self.port}{path}",
+            additional_headers=given,
+            open_timeout=10,
+            max_size=None,
+            max_queue=max_queue,
         )
 
     def run_socket(
