@@ -25,7 +25,7 @@ class Log:
         made = [_rows(entry) for entry in entries]
         if not made:
             return
-        with transaction.atomic():
+        with transaction.atomic(savepoint=False):
             AuditEntry.objects.bulk_create([row for row, _ in made])
             AuditPayload.objects.bulk_create([payload for _, payload in made])
 
