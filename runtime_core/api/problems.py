@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db import DatabaseError, InterfaceError
+from django.db import DataError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.utils.deprecation import MiddlewareMixin
@@ -122,6 +122,11 @@ def _of_too_much(request: HttpRequest, error: Exception) -> HttpResponse:
     return _of_ours(request, TooLarge())
 
 
+def _of_unstorable(request: HttpRequest, error: Exception) -> HttpResponse:
+    detail = "The request holds a value that cannot be stored or looked up, such as a NUL."
+    return problem(422, "invalid_input", detail)
+
+
 def _of_database(request: HttpRequest, error: Exception) -> HttpResponse:
     _log.error("the database did not answer: %s", error)
     return problem(503, "unavailable", "The database does not answer; nothing was done. Try again.")
@@ -139,7 +144,8 @@ _HANDLERS: dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]] = {
     Http404: _of_missing,
     RequestDataTooBig: _of_too_much,
     TooManyFieldsSent: _of_too_much,
-    DatabaseError: _of_database,
+    DataError: _of_unstorable,
+    OperationalError: _of_database,
     InterfaceError: _of_database,
     Exception: _of_anything,
 }

@@ -120,3 +120,10 @@ def test_it_refuses_a_wrong_place_in_the_events(
     status, body = ana.get(f"/runs/{room.run().id}/events", **query)
 
     assert (status, body["code"]) == (422, "invalid_input")
+
+
+def test_a_nul_where_none_can_be_is_refused_not_a_crash(room: Room, ana: Api) -> None:
+    listed = ana.get("/runs", agent="a\x00b")
+    started = ana.post("/runs", {**GOOD, "agent": "a\x00b"})
+
+    assert [status for status, _ in (listed, started)] == [422, 422]

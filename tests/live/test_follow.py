@@ -221,6 +221,22 @@ def test_errors_of_a_stream_are_problems(web: Web, room: Room, token: str) -> No
     assert (nobody.status_code, nobody.json()["code"]) == (401, "unauthenticated")
 
 
+def test_lost_database_connections_lose_no_event(web: Web, room: Room, token: str) -> None:
+    run = room.run("running")
+
+    with web.run_socket(run, token) as socket, web.sse(run, token) as answer:
+        streamed = sse_events(answer)
+        for round_ in range(1, 6):
+            emit(run, deltas(4))
+            _cut_connections_of_web()
+            received(socket, round_ * 4)
+        finish(run)
+        received(socket, 21)
+        events = list(streamed)
+
+    assert events == stored(run)
+
+
 def test_many_watchers_do_not_cost_many_connections(web: Web, room: Room, token: str) -> None:
     run = room.run("running")
     with ExitStack() as opened:
@@ -301,6 +317,14 @@ def _connections_of_web() -> int:
             "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'interlock-web'"
         )
         return int(cursor.fetchone()[0])
+
+
+def _cut_connections_of_web() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE application_name = 'interlock-web'"
+        )
 
 
 class _Changed(Exception):
