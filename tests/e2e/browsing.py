@@ -18,7 +18,7 @@ from tests.e2e.product import Product
 FAILURES = BASE / "test-results"
 TIMEOUT_MS = 15_000
 RUN_PAGE = re.compile(r"/runs/[0-9a-f-]{36}/$")
-_axe = Axe()
+_axe: Any = Axe()
 
 
 class Person:
@@ -104,12 +104,20 @@ def photograph(somebody: Person) -> None:
         page.screenshot(path=FAILURES / f"{somebody.name or 'nobody'}-{number}-{place[:60]}.png", full_page=True)
 
 
-def violations(page: Page) -> list[str]:
-    """What axe-core finds wrong, one line each."""
-    found = _axe.run(page).response["violations"]
-    return [
-        f"{one['id']}: {one['help']}: {[node['target'] for node in one['nodes']][:4]}" for one in found
-    ]
+def violations(page: Page, *, only: str = "", without: str = "") -> list[str]:
+    """What axe-core finds wrong, one line each; by one rule alone, or without one that was tried."""
+    if not page.evaluate("Boolean(window.axe)"):
+        page.evaluate(_axe.axe_script)
+    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    if only:
+        options["runOnly"] = {"type": "rule", "values": [only]}
+    if without:
+        options["rules"] = {without: {"enabled": False}}
+    return page.evaluate(
+        """async (options) => (await axe.run(document, options)).violations.map((one) =>
+            `${one.id}: ${one.help}: ${one.nodes.slice(0, 4).map((node) => node.target).join("  ")}`)""",
+        options,
+    )
 
 
 def sideways(page: Page) -> list[str]:
@@ -118,14 +126,8 @@ def sideways(page: Page) -> list[str]:
         """() => {
             const width = document.documentElement.clientWidth;
             if (document.documentElement.scrollWidth <= width) return [];
-            return [...document.querySelectorAll("main *, header *")]
-                .filter((node) => node.getBoundingClientRect().right > width + 1)
-                .slice(0, 5)
-                .map((node) => node.outerHTML.slice(0, 120));
+            const wide = [...document.querySelectorAll("body *")]
+                .filter((node) => node.getBoundingClientRect().right > width + 1);
+            return ["it is too wide", ...wide.slice(0, 5).map((node) => node.outerHTML.slice(0, 120))];
         }"""
-    ) or ([] if page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth") else ["?"])
-
-
-def failure_folder() -> Path:
-    """Where pictures of failures are kept."""
-    return FAILURES
+    )
