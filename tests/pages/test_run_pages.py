@@ -167,7 +167,7 @@ def test_a_finished_run_shows_its_answer_and_offers_nothing_but_what_helps(
     page = client.get(f"/runs/{done.id}/").content.decode()
     failed = client.get(f"/runs/{broken.id}/").content.decode()
 
-    assert "All **good** &lt;b&gt;now&lt;/b&gt;" in page
+    assert "All <strong>good</strong> &lt;b&gt;now&lt;/b&gt;" in page
     assert 'href="/runs/' + str(done.id) + '/cancel/"' not in page
     assert "No answer." in failed
     assert 'data-open-dialog="retry-dialog"' in failed
