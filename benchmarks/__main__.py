@@ -1,0 +1,78 @@
+"""`python -m benchmarks [section…] [--quick]`: measure, and print one table.
+
+Sections: steps, resume, cancel, http, fanout, redaction. All but the last by default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from benchmarks import steps
+from benchmarks.floor import Floor
+from benchmarks.place import Place, place
+from benchmarks.table import Figure, shown
+
+Measured = Callable[[Place, bool], Iterator[Figure]]
+
+
+def _steps(here: Place, quick: bool) -> Iterator[Figure]:
+    floor = Floor(here, seconds=1 if quick else 2)
+    return steps.measure(here, floor, rounds=2 if quick else 3, runs=3 if quick else 12)
+
+
+SECTIONS: dict[str, Measured] = {
+    "steps": _steps,
+}
+
+
+def main() -> None:
+    """Measure what was asked for."""
+    parser = argparse.ArgumentParser(prog="make bench ARGS=…", description=__doc__)
+    parser.add_argument("sections", nargs="*", choices=[*SECTIONS, "redaction", []])
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, less than a minute")
+    asked = parser.parse_args()
+    if "redaction" in asked.sections:
+        _redaction()
+    wanted = [name for name in SECTIONS if name in (asked.sections or SECTIONS)]
+    if wanted:
+        _measure(wanted, asked.quick)
+
+
+def _measure(wanted: list[str], quick: bool) -> None:
+    began, figures = time.monotonic(), []
+    with place() as here:
+        for name in wanted:
+            print(f"measuring {name} …", file=sys.stderr, flush=True)
+            figures += SECTIONS[name](here, quick)
+    print(shown(figures))
+    print(f"\n{_machine()}; {time.monotonic() - began:.0f} s in all")
+
+
+def _machine() -> str:
+    model = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
+    day = dt.date.today()  # noqa: DTZ011 - a label for people
+    return f"{day}, {os.cpu_count()} x {model}, Python {platform.python_version()}"
+
+
+def _redaction() -> None:
+    from benchmarks import redaction
+
+    redaction.main()
+
+
+if __name__ == "__main__":
+    main()
