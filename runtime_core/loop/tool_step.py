@@ -99,8 +99,9 @@ def _perform(work: Work, hold: Hold, call: CallRecord, tool: Tool) -> Outcome:
     if hold.reason == "lost":
         return Stop("lost")
     ended = call.ended_with(outcome)
-    _close_span(span, ended)
-    return _save(work, hold, step, call, ended, reason="tool_result")
+    after = _save(work, hold, step, call, ended, reason="tool_result")
+    _close_span(span, ended)  # only now: a worker that lost the run must not close what its heir abandoned
+    return after
 
 
 def _context(

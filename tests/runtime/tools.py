@@ -91,7 +91,9 @@ def fail(ctx: ToolContext, message: str) -> str:
 
 @tool(risk="low", effect="read", timeout=60)
 def say(ctx: ToolContext, what: str) -> object:
-    """Return something odd."""
+    """Return or raise something odd."""
+    if what == "raise":
+        raise ValueError("x\x00y")
     return {"nul": "a\x00b", "key": {"k\x00": "v\x00"}, "bytes": b"a\x00\xff", "literal": "\\u0000",
             "big": "x" * 3_000_000}[what]
 

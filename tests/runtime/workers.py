@@ -28,7 +28,7 @@ class Worker:
         command = [sys.executable, "-m", "celery", "-A", "config", "worker", "--pool", "threads",
                    "--concurrency", str(self.threads), "--loglevel", "INFO", "--without-gossip",
                    "--without-mingle", "--without-heartbeat"]
-        self.process = subprocess.Popen(  # noqa: S603
+        self.process = subprocess.Popen(
             command, env=self.env, stdout=self.log, stderr=self.log, start_new_session=True
         )
         wait_until(lambda: self.ready or self.ended, 40, "the worker is ready")

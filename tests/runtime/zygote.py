@@ -39,7 +39,8 @@ class Zygote:
     ) -> dict[str, Any]:
         """Drive the run in a fresh process until it lets go or dies at its `at`-th point.
 
-        `only` counts points of that name alone; `limits` replaces bounds of the runtime; `worker` names it.
+        `only` counts points of that name alone; `limits` replaces bounds of the runtime; `worker` names it;
+        `sql` is said to its database session first.
         """
         return self._ask({"run": str(run_id), "at": at, "action": action, **more})
 
@@ -170,6 +171,7 @@ def _race_child(run_id: uuid.UUID) -> None:
 
 def _child(asked: dict[str, Any], trace: Path) -> None:
     from django.conf import settings
+    from django.db import connection
 
     from runtime_core import clock, failpoints, ports
     from runtime_core.limits import limits
@@ -189,6 +191,9 @@ def _child(asked: dict[str, Any], trace: Path) -> None:
     limits.cache_clear()
     failpoints.arm(asked["at"], asked["action"], Trace(), asked.get("only", ""))
     try:
+        if "sql" in asked:
+            with connection.cursor() as cursor:
+                cursor.execute(asked["sql"])
         advance(asked.get("worker", f"zygote-{os.getpid()}"), uuid.UUID(asked["run"]))
         ports.spans().flush()
     except BaseException:  # noqa: BLE001 - the process ends right here; the test reads why
