@@ -58,7 +58,7 @@ def decide(rules: Sequence[Rule], tool: ToolSpec, args: Mapping[str, Json]) -> P
     for judged in found:
         # A refusal that cannot be checked refuses.
         if judged.rule.verdict is Verdict.DENY and judged.state in (HOLDS, BROKEN):
-            return judged.decision(Verdict.DENY, "a rule refuses this call")
+            return judged.decision(Verdict.DENY, "refuses it")
     counting = [judged for judged in found if judged.counts]
     if not counting:
         return _default(tool)
@@ -97,28 +97,30 @@ class _Judged:
         return self.rule.verdict is Verdict.ASK and self.state in (HOLDS, BROKEN)
 
     def decision(self, verdict: Verdict, reason: str) -> PermissionDecision:
-        return PermissionDecision(
-            verdict, f"{reason}: {self.why}" if self.why else reason, self.rule.id
-        )
+        rule = f"{self.rule.tool}: {self.rule.verdict}"
+        said = f"The permission “{rule}” {reason}" + (f": {self.why}." if self.why else ".")
+        return PermissionDecision(verdict, said, self.rule.id)
 
 
 def _among_equals(judged: list[_Judged]) -> PermissionDecision:
     for one in judged:
         if one.rule.verdict is Verdict.ASK:
-            return one.decision(Verdict.ASK, "a rule wants a person to decide")
+            return one.decision(Verdict.ASK, "wants a person to decide")
     for one in judged:
         if one.state == HOLDS:
-            return one.decision(Verdict.ALLOW, "a rule allows this call")
-    return judged[0].decision(Verdict.ASK, "allowed only within limits that this call is not in")
+            return one.decision(Verdict.ALLOW, "allows it")
+    return judged[0].decision(Verdict.ASK, "allows it only within limits that this call is not in")
 
 
 def _default(tool: ToolSpec) -> PermissionDecision:
     if tool.risk.level >= Risk.HIGH.level:
-        return PermissionDecision(Verdict.DENY, f"no rule covers it and its risk is {tool.risk}")
+        return PermissionDecision(
+            Verdict.DENY, f"No permission covers it, and its risk is {tool.risk}."
+        )
     if tool.effect is Effect.READ and tool.risk is Risk.LOW:
-        return PermissionDecision(Verdict.ALLOW, "it only reads and its risk is low")
+        return PermissionDecision(Verdict.ALLOW, "It only reads, and its risk is low.")
     return PermissionDecision(
-        Verdict.ASK, f"no rule covers it (risk {tool.risk}, effect {tool.effect})"
+        Verdict.ASK, f"No permission covers it (risk {tool.risk}, effect {tool.effect})."
     )
 
 
