@@ -119,7 +119,10 @@ def test_a_default_counts_where_the_argument_is_left_out() -> None:
 def test_the_decision_names_the_rule_and_why() -> None:
     decided = decide([rule("t", ALLOW, _FIFTY)], spec(), {"amount": 51})
     assert decided.rule_id == "t:allow"
-    assert decided.reason.endswith("“t: allow” allows it only within limits that this call is not in: amount is not within max 50.")
+    assert decided.reason == (
+        "The permission “t: allow” allows it only within limits that this call is not in: "
+        "amount is not within max 50."
+    )
 
 
 def _command(*argv: str, prefixes: Any = (["git", "status"], ["ls"])) -> PermissionDecision:
