@@ -89,7 +89,8 @@ WITH moved AS (
         args_digest, args_redacted, schema_digest, idempotency_key, verdict_reason, attempts, epoch,
         error_code, result_text, result_redacted, truncated, edited, created_at, started_at, ended_at)
     SELECT x.id, moved.id, x.step, x.position, x.call_id, x.tool, x.effect, x.risk, x.status, x.args_text,
-        x.args_digest, x.args_redacted, x.schema_digest, x.idempotency_key, x.verdict_reason,
+        x.args_digest, COALESCE(x.args_redacted, 'null'), x.schema_digest, x.idempotency_key,
+        x.verdict_reason,
         CASE WHEN x.status = 'executing' THEN 1 ELSE 0 END, %(epoch)s, x.error_code, x.result_text,
         x.result_redacted, x.truncated, false, clock_timestamp(),
         CASE WHEN x.status = 'executing' THEN clock_timestamp() END,
