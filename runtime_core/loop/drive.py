@@ -9,7 +9,7 @@ import uuid
 
 import structlog
 from django.db import Error as DatabaseError
-from django.db import connection
+from django.db import InterfaceError, OperationalError, connection
 
 from runtime_core import clock, ports, transitions
 from runtime_core.engines.port import AskModel, RunCall
@@ -59,12 +59,23 @@ def _drive_safely(claim: Claim, hold: Hold) -> None:
         drive(claim, hold)
     except Fenced:
         log.warning("run.fenced")
-    except DatabaseError as error:
+        _abandon_spans(claim)
+    except (OperationalError, InterfaceError) as error:
         log.error("run.database", error=type(error).__name__)
         connection.close()
     except Exception:
+        # A statement that the database refuses is a defect too: the next worker would meet it again.
         log.exception("run.broken")
+        connection.close()
         _fail_broken(claim)
+
+
+def _abandon_spans(claim: Claim) -> None:
+    """Spans that this worker opened stay without end: the trace shows that somebody else went on."""
+    try:
+        ports.spans().abandon(claim.run_id, claim.epoch + 1)
+    except DatabaseError as error:
+        log.warning("run.spans", error=type(error).__name__)
 
 
 def drive(claim: Claim, hold: Hold) -> None:
@@ -185,7 +196,8 @@ def _fail_broken(claim: Claim) -> None:
     try:
         run = restore.load_run(claim)
         if run.status == RunStatus.RUNNING.value and run.lease_epoch == claim.epoch:
-            _fail_unrestored(claim, run, InterlockError("The run stopped on an internal error."))
+            text = "The run stopped on an internal error. Retry it; the worker's log says more."
+            _fail_unrestored(claim, run, InterlockError(text))
     except (Fenced, DatabaseError):
         log.warning("run.broken_unsaved")
 

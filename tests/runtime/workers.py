@@ -22,11 +22,12 @@ class Worker:
 
     env: dict[str, str]
     threads: int = 4
+    level: str = "INFO"
     log: IO[bytes] = field(default_factory=lambda: tempfile.TemporaryFile())
 
     def start(self) -> Worker:
         command = [sys.executable, "-m", "celery", "-A", "config", "worker", "--pool", "threads",
-                   "--concurrency", str(self.threads), "--loglevel", "INFO", "--without-gossip",
+                   "--concurrency", str(self.threads), "--loglevel", self.level, "--without-gossip",
                    "--without-mingle", "--without-heartbeat"]
         self.process = subprocess.Popen(
             command, env=self.env, stdout=self.log, stderr=self.log, start_new_session=True
