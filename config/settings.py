@@ -145,6 +145,8 @@ WEB_POOL_SIZE = _whole_number("INTERLOCK_WEB_CONNECTIONS", 20, at_least=2, at_mo
 _database_options: dict[str, Any] = {
     "connect_timeout": 5,
     "application_name": f"interlock-{PART}",
+    # Nothing is prepared by counting; the few statements of each step ask for it themselves.
+    "prepare_threshold": 1_000_000,
     "options": (
         f"-c statement_timeout={STATEMENT_TIMEOUT_MS} -c lock_timeout={LOCK_TIMEOUT_MS} "
         f"-c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_TIMEOUT_MS}"

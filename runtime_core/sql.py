@@ -47,7 +47,7 @@ COMMIT_STEP = f"""
 WITH moved AS (
     UPDATE run SET
         version = version + 1,
-        status = %(to)s,
+        status = %(to)s::text,
         next_step = %(next_step)s,
         steps = steps + %(steps_done)s,
         last_seq = last_seq + %(n_events)s,
@@ -61,18 +61,18 @@ WITH moved AS (
             clock_timestamp() + make_interval(secs => %(available_in)s::float8), available_at),
         output = COALESCE(%(output)s, output),
         error = %(error)s::jsonb,
-        pause_requested_at = CASE WHEN %(to)s = 'running' THEN pause_requested_at END,
-        stopped_at = CASE WHEN %(to)s IN ('interrupted', 'paused') THEN clock_timestamp() END,
+        pause_requested_at = CASE WHEN %(to)s::text = 'running' THEN pause_requested_at END,
+        stopped_at = CASE WHEN %(to)s::text IN ('interrupted', 'paused') THEN clock_timestamp() END,
         ended_at = CASE WHEN %(ended)s THEN clock_timestamp() END
     WHERE id = %(run)s AND lease_epoch = %(epoch)s AND version = %(version)s AND status = 'running'
     RETURNING id, thread_id, project_id, version, last_seq,
               cancel_requested_at, pause_requested_at
 ), kept AS (
     UPDATE run_lease SET until = {_LEASE}
-    FROM moved WHERE run_id = moved.id AND epoch = %(epoch)s AND %(to)s = 'running'
+    FROM moved WHERE run_id = moved.id AND epoch = %(epoch)s AND %(to)s::text = 'running'
 ), released AS (
     DELETE FROM run_lease USING moved
-    WHERE run_id = moved.id AND %(to)s <> 'running'
+    WHERE run_id = moved.id AND %(to)s::text <> 'running'
 ), stepped AS (
     INSERT INTO step (id, run_id, index, kind, status, epoch, attempt, name, detail, started_at, ended_at)
     SELECT x.id, moved.id, x.index, x.kind, x.status, %(epoch)s, x.attempt, x.name, x.detail,

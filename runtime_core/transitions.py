@@ -7,13 +7,16 @@ itself is conditional on what was seen.
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import psycopg
 from django.db import InterfaceError, OperationalError, connection, transaction
 
 from runtime_core import clock, ports, sql, states
@@ -26,6 +29,8 @@ from runtime_core.values import Audit, Claim, Json, Span, Usage
 
 # How long a worker tries to learn what became of its commit while the database is away; then the lease decides.
 READ_BACK_SECONDS = 20.0
+
+_NAMED = re.compile(r"%\((\w+)\)s")
 
 Row = tuple[Any, ...]
 
@@ -77,7 +82,7 @@ def claim(worker: str, run_id: uuid.UUID | None = None) -> tuple[Claim, int] | N
     """Take one pending run that is due (that one, if `run_id` is given) and its last_seq; None if there is none."""
     statement = sql.CLAIM_ONE if run_id else sql.CLAIM_ANY
     failpoint("claim.before")
-    row = _one(
+    row = _one_planned(
         statement, {"run": run_id, "worker": worker, "lease_seconds": limits().lease_seconds}
     )
     failpoint("claim.after")
@@ -97,7 +102,7 @@ def append(claim: Claim, seen: Seen, events: Sequence[NewEvent], next_step: int 
     }
     failpoint("append.before")
     row = _written(
-        lambda: _one(sql.APPEND_EVENTS, params),
+        lambda: _one_planned(sql.APPEND_EVENTS, params),
         lambda found: _appended(claim, seen, found, events),
         claim,
     )
@@ -251,9 +256,9 @@ def _commit_params(
 def _commit(params: dict[str, Any], audits: Sequence[Audit]) -> Row | None:
     """The step's statement, with its audit entries in the same transaction where it has any."""
     if not audits:
-        return _one(sql.COMMIT_STEP, params)
+        return _one_planned(sql.COMMIT_STEP, params)
     with transaction.atomic():
-        row = _one(sql.COMMIT_STEP, params)
+        row = _one_planned(sql.COMMIT_STEP, params)
         if row is not None:
             ports.audit().record(audits)
             failpoint("commit.inside")
@@ -332,6 +337,26 @@ def _one(statement: str, params: dict[str, Any]) -> Row | None:
         cursor.execute(statement, params)
         row: Row | None = cursor.fetchone()
         return row
+
+
+def _one_planned(statement: str, params: dict[str, Any]) -> Row | None:
+    """The same for what each step sends: read and planned once a connection, which costs more than running it."""
+    text, names = _numbered(statement)
+    connection.close_if_health_check_failed()
+    connection.ensure_connection()
+    connection.validate_no_broken_transaction()
+    # Django's own cursor puts the values into the text, so it would be a new statement each time.
+    with connection.wrap_database_errors, psycopg.RawCursor(connection.connection) as cursor:
+        cursor.execute(text, [params[name] for name in names], prepare=True)
+        row: Row | None = cursor.fetchone()
+        return row
+
+
+@functools.cache
+def _numbered(statement: str) -> tuple[str, tuple[str, ...]]:
+    """The statement as PostgreSQL itself reads it, with $1, $2, …, and the names that these stand for."""
+    names = tuple(dict.fromkeys(_NAMED.findall(statement)))
+    return _NAMED.sub(lambda match: f"${names.index(match[1]) + 1}", statement), names
 
 
 def _events_json(events: Sequence[NewEvent]) -> str:

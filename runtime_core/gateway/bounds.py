@@ -28,7 +28,8 @@ class Patience:
         self._seconds = self._limits.model_first_token_seconds
         self._loop = asyncio.get_running_loop()
         self._end = self._loop.time() + self._limits.model_total_seconds
-        self.timer = asyncio.timeout_at(self._at(self._seconds))
+        self._when = self._at(self._seconds)
+        self.timer = asyncio.timeout_at(self._when)
 
     def heard(self) -> None:
         """Something came: from now on the time between tokens counts."""
@@ -56,8 +57,10 @@ class Patience:
         return min(self._end, self._loop.time() + seconds)
 
     def _move(self, when: float) -> None:
-        if not self.timer.expired():
+        # Moving it costs more than reading a token, so it is not moved for a hundredth of its time.
+        if abs(when - self._when) > self._seconds / 100 and not self.timer.expired():
             self.timer.reschedule(when)
+            self._when = when
 
 
 class Size:

@@ -20,6 +20,7 @@ class Pipe(Generic[T]):
         self._filled = threading.Condition()
         self._room = asyncio.Event()
         self._ended = False
+        self._patient = False
 
     async def put(self, item: T) -> None:
         """Add one item, waiting for room; only on the loop."""
@@ -38,11 +39,20 @@ class Pipe(Generic[T]):
             self._ended = True
             self._filled.notify()
 
-    def take(self, timeout_seconds: float) -> tuple[list[T], bool]:
-        """All items, waiting up to the timeout for one, and whether the pipe has ended."""
+    def take(
+        self, timeout_seconds: float, patience_seconds: float = 0.0
+    ) -> tuple[list[T], bool]:
+        """All items, waiting up to the timeout for one, and whether the pipe has ended.
+
+        With patience, waits so much longer for the end, so that what comes at once is taken at once.
+        """
         with self._filled:
             if not self._items and not self._ended:
                 self._filled.wait(timeout_seconds)
+            if self._items and patience_seconds:
+                self._patient = True
+                self._filled.wait_for(lambda: self._ended or self.full, patience_seconds)
+                self._patient = False
             items = list(self._items)
             self._items.clear()
             ended = self._ended
@@ -55,5 +65,7 @@ class Pipe(Generic[T]):
             if self.full:
                 return False
             self._items.append(item)
-            self._filled.notify()
+            # Waking a reader that would go on waiting costs more than all the rest here.
+            if not self._patient or self.full:
+                self._filled.notify()
             return True

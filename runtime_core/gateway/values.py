@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic_ai.messages import ModelMessage, ModelResponse
 
@@ -27,9 +27,10 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """A piece of the answer's text."""
+    """A piece of the answer's text. `last`: the whole rest of the answer is here and follows at once."""
 
     text: str
+    last: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

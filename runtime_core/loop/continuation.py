@@ -10,7 +10,7 @@ from runtime_core.engines.port import AskModel, AskPeople, Finish, GiveUp, RunCa
 from runtime_core.loop.outcome import Ask, Done, Fail, Go, Outcome, target
 from runtime_core.loop.work import Work
 from runtime_core.states import CallStatus, InterruptKind, RunStatus
-from runtime_core.tools import gate, ledger
+from runtime_core.tools import gate
 from runtime_core.tools.ledger import CallRecord
 from runtime_core.tracing import asked_span
 from runtime_core.transitions import NewEvent
@@ -83,7 +83,7 @@ def begin_events(work: Work, call: CallRecord) -> list[NewEvent]:
     data = {
         "call_id": call.call_id,
         "tool": call.tool,
-        "args": ledger.redacted_args(call.args_text),
+        "args": call.args_redacted,
     }
     return [announced, NewEvent("tool_call_start", data, announced.step)]
 

@@ -21,9 +21,14 @@ class DeltaWriter:
         self._flushed_at = 0.0
         self.text = ""
 
-    def feed(self, chunk: str) -> None:
-        """Take a raw piece; write what is due: at once after a silence, else in batches."""
+    def feed(self, chunk: str, *, last: bool = False) -> None:
+        """Take a raw piece; write what is due: at once after a silence, else in batches.
+
+        Where it is the last, the step's own commit is about to write it anyway.
+        """
         self._take(self._stream.feed(storable_text(chunk)))
+        if last:
+            return
         due = clock.monotonic() - self._flushed_at >= limits().delta_flush_seconds
         if self._buffer and (due or len(self._buffer) >= limits().delta_flush_bytes):
             self._work.append([self._event()])

@@ -73,8 +73,8 @@ def _listen(call: ModelCall, hold: Hold, deltas: DeltaWriter) -> Answer:
     answer = None
     for part in gateway.stream(call, hold.stop):
         match part:
-            case TextDelta(text):
-                deltas.feed(text)
+            case TextDelta(text, last):
+                deltas.feed(text, last=last)
             case Answer():
                 answer = part
             case _:

@@ -47,6 +47,7 @@ def authorise(
             args_text=call.args_text,
             schema_digest="",
             idempotency_key=key,
+            args_redacted=ledger.redacted_args(call.args_text),
         )
         records.append(_judge(record, tools.get(call.tool), tools, rules))
     return records
@@ -133,7 +134,7 @@ def interrupt_row(call: CallRecord, kind: InterruptKind, reason: str) -> dict[st
 
 
 def _detail(call: CallRecord, kind: InterruptKind) -> dict[str, Any]:
-    detail: dict[str, Any] = {"tool": call.tool, "args": ledger.redacted_args(call.args_text)}
+    detail: dict[str, Any] = {"tool": call.tool, "args": call.args_redacted}
     if kind is InterruptKind.OUTCOME_UNKNOWN:
         detail["attempts"] = call.attempts
         detail["idempotency_key"] = call.idempotency_key

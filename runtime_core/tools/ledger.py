@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from runtime_core import ports
@@ -19,6 +20,7 @@ from runtime_core.sanitize import canonical, clip, storable, storable_text
 from runtime_core.states import CallStatus, InterruptStatus
 from runtime_core.values import Effect, Json, Risk, ToolOutcome
 
+_MALFORMED = frozenset(("invalid_arguments", "unknown_tool"))
 _APPROVED = (InterruptStatus.APPROVED.value, InterruptStatus.EDITED.value)
 
 
@@ -37,6 +39,7 @@ class CallRecord:
     args_text: str
     schema_digest: str
     idempotency_key: str
+    args_redacted: Json = None
     verdict_reason: str = ""
     error_code: str = ""
     result_text: str | None = None
@@ -118,6 +121,7 @@ def record_of(row: ToolCall, approval: uuid.UUID | None = None) -> CallRecord:
         args_text=row.args_text,
         schema_digest=row.schema_digest,
         idempotency_key=row.idempotency_key,
+        args_redacted=row.args_redacted,
         verdict_reason=row.verdict_reason,
         error_code=row.error_code,
         result_text=row.result_text,
@@ -143,7 +147,7 @@ def new_row(call: CallRecord) -> dict[str, Json]:
         "status": call.status.value,
         "args_text": storable_text(call.args_text),
         "args_digest": digest_of(call.args_text),
-        "args_redacted": redacted_args(call.args_text),
+        "args_redacted": call.args_redacted,
         "schema_digest": call.schema_digest,
         "idempotency_key": call.idempotency_key,
         "verdict_reason": call.verdict_reason[:300],
@@ -207,14 +211,16 @@ def told(call: CallRecord) -> tuple[str, str, str, str]:
 
 def malformed_in_a_row(run_id: uuid.UUID, calls: Sequence[CallRecord]) -> int:
     """How many calls up to and including these could not be read at all, one after the other."""
-    codes = list(
+    if not calls or not all(call.error_code in _MALFORMED for call in calls):
+        # The common case costs no query: only calls that are all unreadable can go on a row of them.
+        return _leading(call.error_code for call in reversed(calls))
+    codes = (
         ToolCall.objects.filter(run_id=run_id)
         .order_by("-step", "-position")
         .values_list("error_code", flat=True)[: limits().malformed_calls_in_a_row]
     )
-    count = 0
-    for code in [*(c.error_code for c in reversed(calls)), *codes]:
-        if code not in ("invalid_arguments", "unknown_tool"):
-            break
-        count += 1
-    return count
+    return len(calls) + _leading(codes)
+
+
+def _leading(codes: Iterable[str]) -> int:
+    return sum(1 for _ in itertools.takewhile(_MALFORMED.__contains__, codes))

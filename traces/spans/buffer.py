@@ -19,6 +19,8 @@ QUEUE_SPANS = 5_000
 QUEUE_BYTES = 32_000_000
 BATCH = 200
 INTERVAL_SECONDS = 0.2
+# A connection that is not needed for so long is given back; making one costs more than a batch.
+IDLE_SECONDS = 1.0
 FLUSH_SECONDS = 5.0
 TRIES = 3
 WEIGHED_NODES = 200
@@ -34,6 +36,9 @@ class Sink:
         self._queue: deque[tuple[int, Span]] = deque()
         self._bytes = 0
         self._busy = False
+        self._connected = False
+        self._collecting = False
+        self._flushing = 0
         self._state = threading.Condition()
         self._thread: threading.Thread | None = None
 
@@ -48,12 +53,17 @@ class Sink:
                 self._queue.append((weight, span))
                 self._bytes += weight
             self._ensure_thread()
-            self._state.notify_all()
+            # Waking a thread that would go on collecting costs each step more than the rest of this.
+            if not self._collecting or len(self._queue) >= BATCH:
+                self._state.notify_all()
 
     def flush(self) -> None:
-        """Wait until everything taken so far is written, at most five seconds."""
+        """Wait until everything taken so far is written and no connection is held, at most five seconds."""
         with self._state:
-            self._state.wait_for(lambda: not self._queue and not self._busy, FLUSH_SECONDS)
+            self._flushing += 1
+            self._state.notify_all()
+            self._state.wait_for(self._is_done, FLUSH_SECONDS)
+            self._flushing -= 1
 
     def abandon(self, run_id: uuid.UUID, before_epoch: int) -> None:
         """Close what a lost worker left open; the run's own span and waits for people go on."""
@@ -68,6 +78,10 @@ class Sink:
             atexit.unregister(self.flush)
             atexit.register(self.flush)
 
+    def _is_done(self) -> bool:
+        alive = self._thread is not None and self._thread.is_alive()
+        return not self._queue and not self._busy and not (self._connected and alive)
+
     def _drain(self) -> None:
         while True:
             batch = self._take()
@@ -75,17 +89,34 @@ class Sink:
             with self._state:
                 self._busy = False
                 self._state.notify_all()
-                if not self._queue:
-                    # Collect for a moment: one commit for a step's spans instead of one each.
-                    self._state.wait(INTERVAL_SECONDS)
+                self._collect()
+
+    def _collect(self) -> None:
+        """Wait a moment for more: one commit for many steps' spans instead of one each."""
+        self._collecting = True
+        self._state.wait_for(
+            lambda: self._flushing or len(self._queue) >= BATCH, INTERVAL_SECONDS
+        )
+        self._collecting = False
 
     def _take(self) -> list[Span]:
         with self._state:
-            self._state.wait_for(lambda: self._queue)
+            while not self._queue:
+                idle = IDLE_SECONDS if self._connected else None
+                if not self._state.wait_for(self._is_wanted, idle) or not self._queue:
+                    self._disconnect()
             taken = [self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))]
             self._bytes -= sum(weight for weight, _ in taken)
-            self._busy = True
+            self._busy = self._connected = True
         return [span for _, span in taken]
+
+    def _is_wanted(self) -> bool:
+        return bool(self._queue) or bool(self._flushing and self._connected)
+
+    def _disconnect(self) -> None:
+        connection.close()
+        self._connected = False
+        self._state.notify_all()
 
     def _store(self, batch: Sequence[Span]) -> None:
         for attempt in range(1, TRIES + 1):
@@ -94,10 +125,9 @@ class Sink:
                 return
             except Exception:
                 logger.warning("spans not written, try %d of %d", attempt, TRIES, exc_info=True)
+                connection.close()
                 with self._state:
                     self._state.wait(INTERVAL_SECONDS * attempt)
-            finally:
-                connection.close()
         self.dropped += len(batch)
 
 
