@@ -207,3 +207,13 @@ def test_d8_the_calls_beside_an_unknown_one_wait_for_the_person(world: World) ->
     run = drive(run)
     assert run.status == "failed"
     assert effects() == ["lost"]
+
+
+def test_a_secret_as_the_name_of_a_tool_is_shown_nowhere(world: World) -> None:
+    secret = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
+
+    run = drive(world.start([{"calls": [raw("{}", secret)]}, {"text": "I see."}]))
+
+    assert (run.status, calls(run)[0].error_code) == ("completed", "unknown_tool")
+    assert secret not in calls(run)[0].tool
+    assert not [event.type for event in events(run) if secret in str(event.data)]
