@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import json
 import logging
+import os
+import threading
 import uuid
 from functools import partial
 
@@ -39,6 +41,45 @@ def announce(run_id: uuid.UUID, last_seq: int, project_id: uuid.UUID, inbox: boo
         connection.on_commit(send, robust=True)
     else:
         send()
+
+
+def announce_soon(
+    run_id: uuid.UUID, last_seq: int, project_id: uuid.UUID, inbox: bool = False
+) -> None:
+    """The same from a thread of its own, outside of any transaction: who takes the next step does not wait for it."""
+    _later().add(run_id, last_seq, project_id, inbox)
+
+
+class _Later:
+    """Hints that are due, of each run only the newest, and the thread that sends them."""
+
+    def __init__(self) -> None:
+        self._due: dict[uuid.UUID, tuple[int, uuid.UUID, bool]] = {}
+        self._state = threading.Condition()
+        threading.Thread(target=self._run, name="interlock-hints", daemon=True).start()
+
+    def add(self, run_id: uuid.UUID, last_seq: int, project_id: uuid.UUID, inbox: bool) -> None:
+        with self._state:
+            _, _, inbox_changed = self._due.get(run_id, (0, project_id, False))
+            self._due[run_id] = (last_seq, project_id, inbox or inbox_changed)
+            self._state.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._state:
+                self._state.wait_for(lambda: self._due)
+                due, self._due = self._due, {}
+            for run_id, (last_seq, project_id, inbox) in due.items():
+                announce(run_id, last_seq, project_id, inbox)
+
+
+@functools.cache
+def _later() -> _Later:
+    return _Later()
+
+
+# The thread is not there any more in a child.
+os.register_at_fork(after_in_child=_later.cache_clear)
 
 
 def _publish(hint: str) -> None:

@@ -14,7 +14,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 
 from runtime_core import clock, transitions
 from runtime_core.engines.port import Engine, View
-from runtime_core.events.publish import announce
+from runtime_core.events.publish import announce_soon
 from runtime_core.gateway import messages as wire
 from runtime_core.limits import limits
 from runtime_core.models import Run
@@ -85,7 +85,7 @@ class Work:
         with self._lock:
             self.seen = transitions.append(self.claim, self.seen, events, self.next_step)
             seq = self.seen.last_seq
-        announce(self.claim.run_id, seq, self.run.project_id, inbox=False)
+        announce_soon(self.claim.run_id, seq, self.run.project_id, inbox=False)
 
     def commit(self, step: StepCommit) -> None:
         """Write a step whole; only then the picture counts it."""
@@ -98,7 +98,7 @@ class Work:
         self.usage += step.usage
         self.model_failures = step.model_failures
         changes_inbox = step.to is not RunStatus.RUNNING
-        announce(self.claim.run_id, seq, self.run.project_id, inbox=changes_inbox)
+        announce_soon(self.claim.run_id, seq, self.run.project_id, inbox=changes_inbox)
 
     def say(
         self, step: int, messages: Sequence[ModelMessage]
