@@ -44,9 +44,8 @@ def create_thread(
     actor: Actor, project: Project, metadata: Mapping[str, Json] | None = None
 ) -> Thread:
     """A new conversation."""
-    return Thread.objects.create(
-        project=project, created_by_id=_person(actor), metadata=_metadata(metadata)
-    )
+    shown = ports.redactor().redact(_metadata(metadata)).value
+    return Thread.objects.create(project=project, created_by_id=_person(actor), metadata=shown)
 
 
 def start_run(

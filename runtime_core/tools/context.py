@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from runtime_core import ports
 from runtime_core.errors import WorkspaceError
 from runtime_core.sanitize import clip, storable_text
 from runtime_core.tools.sandbox import Completed, Sandbox
@@ -101,7 +102,7 @@ class ToolContext:
             workspace=self.workspace,
             timeout=min(timeout or self.remaining, self.remaining),
             stop=self.stopping,
-            on_output=self.progress if report else None,
+            on_output=self._report() if report else None,
             env=env,
             files=files,
             repository_writable=repository_writable,
@@ -109,3 +110,16 @@ class ToolContext:
         if completed.status == "cancelled":
             raise Stopped("the command was stopped on request")
         return completed
+
+    def _report(self) -> Callable[[str], None]:
+        """Tells a command's output as it comes. What may be half a secret waits for its other half;
+        the last of it is in the result alone.
+        """
+        shown = ports.redactor().stream()
+
+        def tell(piece: str) -> None:
+            text = shown.feed(storable_text(piece))
+            if text:
+                self.progress(text)
+
+        return tell

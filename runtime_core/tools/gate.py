@@ -63,7 +63,9 @@ def _judge(
         return _failed(record, "too_many_calls", "Too many tool calls in one turn; ask for fewer.")
     if tool is None:
         known = ", ".join(sorted(tools)) or "none"
-        name = storable_text(record.tool)[:80]
+        # A name that the model made up may be anything, a secret included, and is shown everywhere.
+        name = ports.redactor().text(storable_text(record.tool))[:80]
+        record = record.evolve(tool=name)
         return _failed(record, "unknown_tool", f"There is no tool {name!r}; there are: {known}.")
     record = record.evolve(
         effect=tool.spec.effect, risk=tool.spec.risk, schema_digest=tool.spec.digest

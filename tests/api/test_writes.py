@@ -207,3 +207,15 @@ def at_once(count: int, act: Any, room: Room) -> list[tuple[int, Any]]:
     for thread in threads:
         thread.join()
     return answers
+
+
+def test_a_threads_metadata_is_stored_and_answered_without_its_secrets(
+    room: Room, ana: Api
+) -> None:
+    secret = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
+
+    status, made = ana.post("/threads", {"metadata": {"note": f"use {secret}", "ticket": 5}})
+    _, read = ana.get(f"/threads/{made['id']}")
+
+    assert (status, read["metadata"]["ticket"]) == (201, 5)
+    assert secret not in str([made, read, Thread.objects.get(id=made["id"]).metadata])

@@ -202,5 +202,5 @@ def test_progress_of_a_command_is_told(
 ) -> None:
     told: list[str] = []
     ctx = make_ctx(on_progress=lambda message, fraction: told.append(message))
-    use("run_command", on=ctx, argv=["sh", "-c", "echo first; sleep 1; echo second"])
+    use("run_command", on=ctx, argv=["sh", "-c", "echo first; seq 9; sleep 1; echo second"])
     assert told and "first" in told[0]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import resource
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from runtime_core.limits import limits
+from runtime_core.tools import ToolContext
 from runtime_core.tools.sandbox import Completed, Sandbox, SandboxLimits
 
 
@@ -101,3 +103,43 @@ def test_i4_any_bytes_end_well(workspace: Path, command: str, output: str, binar
 def test_i4_output_after_bad_bytes_is_not_lost(workspace: Path) -> None:
     done = run(workspace, "sh", "-c", r"printf 'before \360 '; echo and a long enough end")
     assert done.output == "before � and a long enough end\n"
+
+
+def test_a_secret_that_is_printed_in_two_pieces_is_in_neither(
+    make_ctx: Callable[..., ToolContext],
+) -> None:
+    told: list[str] = []
+    ctx = make_ctx(on_progress=lambda text, _fraction: told.append(text))
+    halves = "printf 'key ghp_aB3dE5gH7jK9mN1p'; sleep 0.6; printf 'Q3sT5vW7yZ9bC1dE3fG5\\nso much for this line\\n'"
+
+    done = ctx.run_command(["sh", "-c", f"echo begin; {halves}; sleep 0.6; seq 20; sleep 0.6"])
+
+    assert done.status == "exited"
+    assert "so much" in "".join(told)
+    assert not [piece for piece in told if "aB3dE5" in piece or "bC1dE3" in piece]
+
+
+def test_a_half_secret_at_the_end_is_left_to_the_result(
+    make_ctx: Callable[..., ToolContext],
+) -> None:
+    told: list[str] = []
+    ctx = make_ctx(on_progress=lambda text, _fraction: told.append(text))
+
+    ctx.run_command(["sh", "-c", "printf 'key ghp_aB3dE5gH7jK9mN1p'; sleep 0.6"])
+
+    assert "ghp_aB3d" not in "".join(told)
+
+
+def test_what_a_flood_cut_in_two_is_not_shown_as_news(workspace: Path) -> None:
+    pieces: list[str] = []
+    flood = "printf 'ghp_%05000d' 7; echo; echo whole line; sleep 0.6"
+
+    Sandbox().run(
+        ["sh", "-c", flood],
+        workspace=workspace,
+        timeout=20,
+        stop=threading.Event(),
+        on_output=pieces.append,
+    )
+
+    assert "".join(pieces) == "whole line\n"

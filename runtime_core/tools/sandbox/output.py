@@ -31,6 +31,7 @@ class Output:
         self._has_nul = False
         self._sha = hashlib.sha256()
         self._news = bytearray()
+        self._news_cut = False
         self._news_lock = threading.Lock()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._closing = threading.Event()
@@ -50,7 +51,9 @@ class Output:
         """The newest of what came since the last call, decoded, to show while it runs."""
         with self._news_lock:
             news, self._news = bytes(self._news), bytearray()
-        return self._decoder.decode(news)
+            is_cut, self._news_cut = self._news_cut, False
+        # A line that lost its beginning is not shown: without it, nobody knows a secret for one.
+        return self._decoder.decode(news.partition(b"\n")[2] if is_cut else news)
 
     @property
     def dropped(self) -> int:
@@ -104,7 +107,9 @@ class Output:
         self._sha.update(chunk)
         self._has_nul = self._has_nul or b"\0" in chunk
         with self._news_lock:
-            self._news = (self._news + chunk)[-_NEWS_BYTES:]
+            self._news += chunk
+            self._news_cut = self._news_cut or len(self._news) > _NEWS_BYTES
+            self._news = self._news[-_NEWS_BYTES:]
         room = self._head_room - len(self._head)
         if room > 0:
             self._head += chunk[:room]
