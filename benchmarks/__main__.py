@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import steps
+from benchmarks import latency, steps, web
 from benchmarks.floor import Floor
 from benchmarks.place import Place, place
 from benchmarks.table import Figure, shown
@@ -29,6 +29,10 @@ def _steps(here: Place, quick: bool) -> Iterator[Figure]:
 
 SECTIONS: dict[str, Measured] = {
     "steps": _steps,
+    "resume": lambda here, quick: latency.resume(here, 10 if quick else 100),
+    "cancel": lambda here, quick: latency.cancel(here, 5 if quick else 20),
+    "http": lambda here, quick: web.http(here, 10 if quick else 100),
+    "fanout": lambda here, quick: web.fanout(here, 2 if quick else 5),
 }
 
 

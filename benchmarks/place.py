@@ -18,7 +18,7 @@ from config.services.postgres import DATABASE, PORT, ROLE
 from config.supervisor.stack import Stack
 from config.throwaway import throwaway_stack
 
-_WORDS = "amber river stone quiet north lamp winter field copper glass paper cloud".split()
+_WORDS = ("amber", "river", "stone", "quiet", "north", "lamp", "winter", "field", "copper", "glass")
 
 
 @dataclass

@@ -1,0 +1,111 @@
+"""How long people wait for a real worker: from a decision to the run's next event, from a cancel to the last process's end."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.place import Place, actor, status_of, wait_until
+from benchmarks.table import Figure
+
+ASKS = [
+    {"text": "May I?", "calls": [{"tool": "do_if_agreed", "args": {"number": 1}}]},
+    {"text": "It is done."},
+]
+PATIENCE_S = 30.0
+
+
+def resume(place: Place, times: int) -> Iterator[Figure]:
+    """From the event that the decision's transaction writes to those of the worker, by the database's clock."""
+    place.start_parts()
+    agent = place.agent("asks", ASKS)
+    found = [_decide_once(place, agent) for _ in range(times + 3)][3:]
+    claimed, acting = zip(*found, strict=True)
+    yield Figure.latency("decision committed → first event of the resumed run", claimed, "")
+    yield Figure.latency("decision committed → the tool starts", acting, "4 / 10 (goal 2 / 6)")
+
+
+def cancel(place: Place, times: int) -> Iterator[Figure]:
+    """From the command to the moment when no process of the sandbox is in /proc any more."""
+    place.start_parts()
+    found = [_cancel_once(place, number) for number in range(times)]
+    yield Figure.latency("cancel → sandboxed processes gone", found, "2,000")
+
+
+def interrupted(place: Place, agent: str) -> tuple[Any, Any]:
+    """A new run of that agent that waits for a person, and what it asks."""
+    from runtime_core.models import Interrupt
+
+    run = place.start(agent)
+    open_ones = Interrupt.objects.filter(run_id=run.id, status="open")
+    return run, wait_until(open_ones.first, PATIENCE_S, "the run asks")
+
+
+def _decide_once(place: Place, agent: str) -> tuple[float, float]:
+    from approvals.commands import Opinion, decide
+    from runtime_core.models import Event
+
+    run, interrupt = interrupted(place, agent)
+    wait_until(lambda: status_of(run.id) == "interrupted", PATIENCE_S, "it waits")
+    opinion = Opinion("approve", interrupt.version, interrupt.digest)
+    decide(actor(place.approver), interrupt.id, opinion)
+    wait_until(lambda: status_of(run.id) == "completed", PATIENCE_S, "the run ends")
+    told = list(Event.objects.filter(run_id=run.id).order_by("seq").values("type", "ts", "data"))
+    decided = _when(told, lambda e: e["data"].get("cause") == "decided")
+    claimed = _when(
+        told, lambda e: e["data"].get("cause") == "claim" and e["ts"] > decided
+    )
+    acting = _when(told, lambda e: e["type"] == "tool_call_start")
+    return (claimed - decided).total_seconds(), (acting - decided).total_seconds()
+
+
+def _when(events: list[dict[str, Any]], fits: Any) -> dt.datetime:
+    found: dt.datetime = next(event["ts"] for event in events if fits(event))
+    return found
+
+
+def _cancel_once(place: Place, number: int) -> float:
+    from runtime_core import commands
+
+    seconds = f"{3600 + os.getpid() % 1000}.{number}"
+    sleep = {"argv": ["sleep", seconds], "timeout_s": 300}
+    agent = place.agent(
+        "sleeps",
+        [{"text": "Sleeping.", "calls": [{"tool": "run_command", "args": sleep}]}, {"text": "Up."}],
+        workspace="evals/fixtures/slugify",
+    )
+    run = place.start(agent)
+    # The sandbox's own processes have the command in their command lines too.
+    wait_until(lambda: _processes(seconds), PATIENCE_S, "the command runs")
+    time.sleep(0.2)  # all of them have started
+    pids = _processes(seconds)
+    began = time.monotonic()
+    commands.cancel_run(actor(place.operator), run)
+    wait_until(lambda: not any(_lives(pid) for pid in pids), PATIENCE_S, "they end", every=0.0005)
+    took = time.monotonic() - began
+    assert not _processes(seconds), "something of the sandbox is left"
+    wait_until(lambda: status_of(run.id) == "cancelled", PATIENCE_S, "the run is cancelled")
+    return took
+
+
+def _processes(word: str) -> list[int]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if word.encode() in (folder / "cmdline").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def _lives(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in ("Z", "X")
