@@ -17,7 +17,13 @@ from django.conf import settings
 
 from runtime_core.errors import SandboxUnavailable, ToolFailed, WorkspaceError
 from runtime_core.tools import ToolContext, sandbox
-from runtime_core.tools.sandbox import Completed, Sandbox, SandboxLimits, bubblewrap
+from runtime_core.tools.sandbox import (
+    Completed,
+    Sandbox,
+    SandboxLimits,
+    bubblewrap,
+    process_bound,
+)
 from runtime_core.tools.sandbox.tree import Usage, usage
 
 
@@ -217,3 +223,32 @@ def test_it_works_for_a_user_who_is_not_root() -> None:
             timeout=30,
         )
     assert done.stdout.strip() == "exited 0 ['1000', 'x']", done.stderr
+
+
+_FORKS = """
+import os, time
+count = 0
+try:
+    while count < 1500:
+        if os.fork() == 0:
+            time.sleep(20)
+            os._exit(0)
+        count += 1
+except OSError:
+    pass
+print(count, flush=True)
+"""
+
+
+def test_a_command_never_has_more_processes_than_its_bound(workspace: Path) -> None:
+    if not process_bound.is_available():
+        pytest.skip("root, and no control group can be made here: only the watch bounds it")
+    done = run(workspace, "python3", "-c", _FORKS, limits=SandboxLimits(processes=60))
+    assert done.status == "exited"
+    assert 10 <= int(done.output) <= 64
+
+
+def test_the_bound_leaves_no_control_group_and_no_variable(workspace: Path) -> None:
+    assert shell(workspace, "tr '\\0' '\\n' </proc/1/environ") == ""
+    home = process_bound._home()
+    assert home is None or not list(home.glob(f"interlock-{os.getpid()}-*"))

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from runtime_core.errors import SandboxUnavailable, ToolFailed, WorkspaceError
 from runtime_core.limits import limits as runtime_limits
-from runtime_core.tools.sandbox import bubblewrap, orphan
+from runtime_core.tools.sandbox import bubblewrap, orphan, process_bound
 from runtime_core.tools.sandbox.output import Output
 from runtime_core.tools.sandbox.tree import usage
 
@@ -39,6 +39,7 @@ _START_SECONDS = 10.0
 _TERM_TO_KILL_SECONDS = 1
 _LATE_SECONDS = 1.5  # beyond the time limit, when the `timeout` inside should have ended it
 _DRAIN_SECONDS = 1.0
+_OWN_PROCESSES = 4  # of bubblewrap, the gate and `timeout`
 _NEWS_SECONDS = 0.25
 _NEWS_MOST = 100
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -156,7 +157,9 @@ class _Process:
         with gate, ExitStack() as opened:
             opened.callback(os.close, status_read)
             try:
-                child = self._spawn(status_write, inner_gate)
+                most = self._bounds.processes + _OWN_PROCESSES
+                enter = opened.enter_context(process_bound.bounded(most))
+                child = self._spawn(enter, status_write, inner_gate)
             finally:
                 os.close(status_write)
                 inner_gate.close()
@@ -191,8 +194,11 @@ class _Process:
             ended_by, exit_code, output.text(), output.dropped, output.binary, duration
         )
 
-    def _spawn(self, status_fd: int, gate: socket.socket) -> subprocess.Popen[bytes]:
-        command = [self._command[0], "--json-status-fd", str(status_fd), *self._command[1:]]
+    def _spawn(
+        self, enter: Sequence[str], status_fd: int, gate: socket.socket
+    ) -> subprocess.Popen[bytes]:
+        program, *options = self._command
+        command = [*enter, program, "--json-status-fd", str(status_fd), *options]
         try:
             return subprocess.Popen(  # noqa: S603  an argv list; no shell of ours reads it
                 command,
@@ -241,7 +247,7 @@ class _Process:
         used = usage(first)
         if used.memory_bytes > self._bounds.memory_bytes:
             return "memory_limit"
-        return "process_limit" if used.processes > self._bounds.processes + 4 else ""
+        return "process_limit" if used.processes > self._bounds.processes + _OWN_PROCESSES else ""
 
 
 class _News:
