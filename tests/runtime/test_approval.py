@@ -45,29 +45,34 @@ def test_a1_of_ten_approvals_and_ten_rejections_one_counts(world: World) -> None
     )
     agent = world.agent(PAY, name="payer")
     for _ in range(6):
-        before = len(effects())
-        run = drive(world.run_of(agent))
-        [interrupt] = open_interrupts(run)
+        one_of_twenty(world, agent, crowd)
 
-        outcomes = together(*(
-            lambda user=user, n=n: decide_on(
-                interrupt, user, ("approve", "reject")[n % 2], reason="because"
-            )
-            for n, user in enumerate(crowd)
-        ))
 
-        won = [o for o in outcomes if isinstance(o, Interrupt)]
-        assert len(won) == 1
-        assert sum(isinstance(o, AlreadyDecided) for o in outcomes) == 19
-        assert Decision.objects.filter(interrupt=interrupt).count() == 1
-        assert statuses(run).count(("interrupted", "pending", "decided")) == 1
-        run = drive(run)
-        assert run.status == "completed"
-        approved = won[0].status == "approved"
-        assert len(effects()) - before == int(approved)
-        for _ in range(2):
-            assert not advance("again", run.id)
-        assert len(effects()) - before == int(approved)
+def one_of_twenty(world: World, agent: str, crowd: list[User]) -> None:
+    """One round: many decide at once, one counts, and what they decided happens at most once."""
+    before = len(effects())
+    run = drive(world.run_of(agent))
+    [interrupt] = open_interrupts(run)
+
+    outcomes = together(*(
+        lambda user=user, n=n: decide_on(
+            interrupt, user, ("approve", "reject")[n % 2], reason="because"
+        )
+        for n, user in enumerate(crowd)
+    ))
+
+    won = [o for o in outcomes if isinstance(o, Interrupt)]
+    assert len(won) == 1
+    assert sum(isinstance(o, AlreadyDecided) for o in outcomes) == 19
+    assert Decision.objects.filter(interrupt=interrupt).count() == 1
+    assert statuses(run).count(("interrupted", "pending", "decided")) == 1
+    run = drive(run)
+    assert run.status == "completed"
+    approved = won[0].status == "approved"
+    assert len(effects()) - before == int(approved)
+    for _ in range(2):
+        assert not advance("again", run.id)
+    assert len(effects()) - before == int(approved)
 
 
 def reworded(run: Run, text: str) -> None:

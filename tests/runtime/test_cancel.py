@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 import pytest
@@ -24,6 +23,7 @@ from tests.runtime.world import (
     open_interrupts,
     statuses,
     texts,
+    together,
     wait_until,
 )
 
@@ -101,37 +101,24 @@ def test_d4_cancel_withdraws_open_interrupts_and_a_late_approve_does_nothing(wor
 
 
 def test_d4_race_of_approve_and_cancel_has_one_meaning(world: World) -> None:
+    agent = world.agent([{"calls": [call("ledger_append", text="r")]}, {"text": "x"}], name="race")
     for _ in range(20):
-        run = drive(world.start([{"calls": [call("ledger_append", text="r")]}, {"text": "x"}]))
-        [interrupt] = open_interrupts(run)
-        before = len(effects())
-        barrier = threading.Barrier(2)
-        outcome: dict[str, object] = {}
+        approve_or_cancel(world, agent)
 
-        def approve() -> None:
-            from django.db import connection
 
-            barrier.wait()
-            try:
-                decide_on(interrupt, world.bob)
-                outcome["approve"] = True
-            except Exception as error:  # noqa: BLE001
-                outcome["approve"] = error
-            finally:
-                connection.close()
-
-        thread = threading.Thread(target=approve)
-        thread.start()
-        barrier.wait()
-        commands.cancel_run(actor(world.alice), run)
-        thread.join()
-        run = fresh(run)
-        if run.status == "pending":
-            run = drive(run)
-        assert run.status == "cancelled"
-        assert len(effects()) == before, "a cancel before the claim leaves nothing to run"
-        if outcome["approve"] is not True:
-            assert isinstance(outcome["approve"], Withdrawn)
+def approve_or_cancel(world: World, agent: str) -> None:
+    """One round: whoever wins, a cancel before the claim leaves nothing to run."""
+    run = drive(world.run_of(agent))
+    [interrupt] = open_interrupts(run)
+    approved, _ = together(
+        lambda: decide_on(interrupt, world.bob), lambda: commands.cancel_run(actor(world.alice), run)
+    )
+    assert not isinstance(approved, Exception) or isinstance(approved, Withdrawn)
+    run = fresh(run)
+    if run.status == "pending":
+        run = drive(run)
+    assert run.status == "cancelled"
+    assert effects() == []
 
 
 def test_a_pending_run_is_cancelled_at_once_and_only_once(world: World) -> None:

@@ -53,58 +53,68 @@ def expected(outcome: object) -> bool:
 @pytest.mark.timeout(120)
 def test_d2_complete_fail_time_out_cancel_and_a_lost_lease_at_once(world: World) -> None:
     agent = world.agent([{"text": "x"}], name="racer")
-    for _ in range(60):
-        run = world.run_of(agent)
-        claimed = transitions.claim("racer", run.id)
-        assert claimed
-        claim, last_seq = claimed
-        seen = Seen(fresh(run).version, last_seq, False, False)
-        with connection.cursor() as cursor:
-            cursor.execute("UPDATE run_lease SET until = now() - interval '1 s'")
+    for _ in range(40):
+        five_ends(world, agent)
 
-        outcomes = together(
-            *(
-                lambda to=to, cause=cause: transitions.commit_step(
-                    claim, seen, StepCommit(to=to, cause=cause)
-                )
-                for to, cause in ENDS.items()
-            ),
-            lambda: transitions.reap(),
-            lambda: commands.cancel_run(actor(world.alice), run),
-        )
 
-        finished = [expected(o) for o in outcomes[:3]]
-        reaped = bool(outcomes[3])
-        assert sum(finished) + reaped == 1
-        assert all(isinstance(o, Fenced) for o in outcomes[:3] if isinstance(o, Exception))
-        if expected(outcomes[4]) and reaped and not fresh(run).state.ended:
-            advance("heir", run.id)
-        elif reaped and not fresh(run).state.ended:
-            raise AssertionError("a cancel of a run that has not ended is never refused")
-        run = ended_once(run)
-        with pytest.raises(IllegalTransition):
-            commands.cancel_run(actor(world.alice), run)
-        assert not advance("late", run.id)
+def five_ends(world: World, agent: str) -> None:
+    """One round: a worker's three ends, a reaper and a cancel."""
+    run = world.run_of(agent)
+    claimed = transitions.claim("racer", run.id)
+    assert claimed
+    claim, last_seq = claimed
+    seen = Seen(fresh(run).version, last_seq, False, False)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE run_lease SET until = now() - interval '1 s'")
+
+    outcomes = together(
+        *(
+            lambda to=to, cause=cause: transitions.commit_step(
+                claim, seen, StepCommit(to=to, cause=cause)
+            )
+            for to, cause in ENDS.items()
+        ),
+        lambda: transitions.reap(),
+        lambda: commands.cancel_run(actor(world.alice), run),
+    )
+
+    finished = [expected(o) for o in outcomes[:3]]
+    reaped = bool(outcomes[3])
+    assert sum(finished) + reaped == 1
+    assert all(isinstance(o, Fenced) for o in outcomes[:3] if isinstance(o, Exception))
+    if expected(outcomes[4]) and reaped and not fresh(run).state.ended:
+        advance("heir", run.id)
+    elif reaped and not fresh(run).state.ended:
+        raise AssertionError("a cancel of a run that has not ended is never refused")
+    run = ended_once(run)
+    with pytest.raises(IllegalTransition):
+        commands.cancel_run(actor(world.alice), run)
+    assert not advance("late", run.id)
 
 
 @pytest.mark.timeout(120)
 def test_d2_claim_cancel_and_deadline_of_a_queued_run_at_once(world: World) -> None:
     agent = world.agent([{"text": "x"}], name="queued")
     for _ in range(30):
-        run = world.run_of(agent)
-        Run.objects.filter(id=run.id).update(deadline_at="2020-01-01T00:00Z")
-        outcomes = together(
-            lambda: advance("worker", run.id),
-            lambda: commands.cancel_run(actor(world.alice), run),
-            reconcile.reconcile,
-        )
-        for outcome in outcomes:
-            expected(outcome)
-        run = ended_once(run)
-        assert run.status in ("cancelled", "timed_out", "completed")
-        if run.status == "cancelled":
-            with pytest.raises(IllegalTransition):
-                commands.retry_run(actor(world.alice), run)
+        three_ends(world, agent)
+
+
+def three_ends(world: World, agent: str) -> None:
+    """One round: a worker, a cancel and the deadline."""
+    run = world.run_of(agent)
+    Run.objects.filter(id=run.id).update(deadline_at="2020-01-01T00:00Z")
+    outcomes = together(
+        lambda: advance("worker", run.id),
+        lambda: commands.cancel_run(actor(world.alice), run),
+        reconcile.reconcile,
+    )
+    for outcome in outcomes:
+        expected(outcome)
+    run = ended_once(run)
+    assert run.status in ("cancelled", "timed_out", "completed")
+    if run.status == "cancelled":
+        with pytest.raises(IllegalTransition):
+            commands.retry_run(actor(world.alice), run)
 
 
 @pytest.mark.timeout(120)
@@ -113,25 +123,30 @@ def test_d2_decide_cancel_and_expire_at_once(world: World) -> None:
         [{"calls": [call("ask_human", question="?")]}, {"text": "x"}], name="asking"
     )
     for n in range(20):
-        run = drive(world.run_of(agent))
-        [interrupt] = open_interrupts(run)
-        if n % 2:
-            Interrupt.objects.filter(id=interrupt.id).update(expires_at="2020-01-01T00:00Z")
-        outcomes = together(
-            lambda: decide_on(interrupt, world.bob, "respond", response="yes"),
-            lambda: commands.cancel_run(actor(world.alice), run),
-            decisions.expire_due,
-        )
-        assert expected(outcomes[1])
-        decided = expected(outcomes[0])
-        assert not (decided and n % 2), "what is too late is not decided"
-        interrupt.refresh_from_db()
-        assert interrupt.status in ({"expired", "withdrawn"} if n % 2 else {"answered", "withdrawn"})
-        assert decided == (interrupt.status == "answered")
-        run = fresh(run)
-        if not run.state.ended:
-            run = drive(run)
-        assert ended_once(run).status == "cancelled"
+        decide_or_end(world, agent, late=n % 2 == 1)
+
+
+def decide_or_end(world: World, agent: str, late: bool) -> None:
+    """One round: a decision, a cancel and the expiry, which is due if it is `late`."""
+    run = drive(world.run_of(agent))
+    [interrupt] = open_interrupts(run)
+    if late:
+        Interrupt.objects.filter(id=interrupt.id).update(expires_at="2020-01-01T00:00Z")
+    outcomes = together(
+        lambda: decide_on(interrupt, world.bob, "respond", response="yes"),
+        lambda: commands.cancel_run(actor(world.alice), run),
+        decisions.expire_due,
+    )
+    assert expected(outcomes[1])
+    decided = expected(outcomes[0])
+    assert not (decided and late), "what is too late is not decided"
+    interrupt.refresh_from_db()
+    assert interrupt.status in ({"expired", "withdrawn"} if late else {"answered", "withdrawn"})
+    assert decided == (interrupt.status == "answered")
+    run = fresh(run)
+    if not run.state.ended:
+        run = drive(run)
+    assert ended_once(run).status == "cancelled"
 
 
 def test_no_move_leads_out_of_an_end_but_a_retry() -> None:

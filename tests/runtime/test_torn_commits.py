@@ -1,4 +1,4 @@
-"""The connection breaks while a commit is on its way: the worker finds out what became of it and does it exactly once."""
+"""The connection breaks while a commit is on its way: the worker finds out what became of it, and writes it once."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Worker:
     env: dict[str, str]
     threads: int = 4
     level: str = "INFO"
-    log: IO[bytes] = field(default_factory=lambda: tempfile.TemporaryFile())
+    log: IO[bytes] = field(default_factory=tempfile.TemporaryFile)
 
     def start(self) -> Worker:
         command = [sys.executable, "-m", "celery", "-A", "config", "worker", "--pool", "threads",

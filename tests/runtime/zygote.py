@@ -17,7 +17,6 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-
 LONG_SECONDS = 3_600
 _sleeping: set[int] = set()
 
