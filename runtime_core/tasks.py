@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import socket
 import uuid
 from typing import Any
 
 from celery import shared_task
-from celery.signals import worker_shutdown, worker_shutting_down
+from celery.signals import worker_init, worker_shutdown, worker_shutting_down
 
 from runtime_core import decisions
 from runtime_core.loop.control import watch
@@ -44,6 +45,12 @@ def reconcile() -> None:
 def expire() -> None:
     """Reject what nobody decided in time."""
     decisions.expire_due()
+
+
+@worker_init.connect
+def load_providers(**_: Any) -> None:
+    """Load what asks models now: later it would hold up every stream of the process for seconds."""
+    importlib.import_module("runtime_core.gateway.provided")
 
 
 @worker_shutting_down.connect

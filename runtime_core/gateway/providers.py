@@ -1,60 +1,26 @@
-"""Picks the model of a call and builds it on the loop's own HTTP connections."""
+"""Picks the model of a call: a provider's, or a script."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from pydantic_ai.models import Model, infer_model
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
-from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.models import Model
 
 from runtime_core.errors import ModelNotConfigured
 from runtime_core.gateway.loop import LoopThread
 from runtime_core.gateway.script import load_script
 from runtime_core.gateway.scripted import ScriptedModel
-from runtime_core.gateway.toolcalls import with_checked_streams
 from runtime_core.gateway.values import ModelCall
 
 
 def model_for(call: ModelCall, loop: LoopThread) -> Model[Any]:
     """The model for `call`; on the loop only. Raises ModelNotConfigured, saying what to set."""
     if spec := call.model or getattr(settings, "INTERLOCK_MODEL", None):
-        return _provided(spec, loop)
+        from runtime_core.gateway.provided import provided_model
+
+        return provided_model(spec, loop)
     if call.script:
         return ScriptedModel(load_script(Path(settings.BASE_DIR) / call.script))
     raise ModelNotConfigured()
-
-
-def _provided(spec: str, loop: LoopThread) -> Model[Any]:
-    model: Model[Any] = infer_model(_wire(spec), lambda name: _provider(name, loop))
-    if isinstance(model, OpenAIChatModel):
-        with_checked_streams(model)
-    return model
-
-
-def _wire(spec: str) -> str:
-    # pydantic-ai reads `openai:` as OpenAI's Responses API. A server of one's own, which is what a
-    # base URL is for, speaks chat completions; `openai-responses:` still asks for the other one.
-    if spec.startswith("openai:") and os.environ.get("OPENAI_BASE_URL"):
-        return "openai-chat:" + spec.removeprefix("openai:")
-    return spec
-
-
-def _provider(name: str, loop: LoopThread) -> Provider[Any]:
-    try:
-        provider_class = infer_provider_class(name)
-    except ValueError:
-        raise ModelNotConfigured(
-            f"There is no model provider {name!r}; a model is named like openai-chat:gpt-5-mini."
-        ) from None
-    if issubclass(provider_class, _OPENAI_FAMILY):
-        return provider_class(http_client=loop.http())  # type: ignore[call-arg]
-    return infer_provider(name)
-
-
-_OPENAI_FAMILY = OpenAIProvider.__bases__[0]
-"""The base of all providers behind the OpenAI SDK: they share the loop's HTTP client."""
