@@ -68,7 +68,7 @@ def _machine() -> str:
         ),
         platform.machine(),
     )
-    day = dt.date.today()  # noqa: DTZ011 - a label for people
+    day = dt.date.today()
     return f"{day}, {os.cpu_count()} x {model}, Python {platform.python_version()}"
 
 

@@ -18,7 +18,7 @@ CREATE TABLE IF NOT EXISTS floor_event (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n int, body text,
     at timestamptz DEFAULT clock_timestamp())
 """
-_SCRIPT = f"INSERT INTO floor_event (n, body) VALUES (1, '{'x' * 100}');\n"
+_SCRIPT = "INSERT INTO floor_event (n, body) VALUES (1, repeat('x', 100));\n"
 # Floors this far apart say that a neighbour was at work: the round does not count.
 MOST_APART = 2.0
 

@@ -1,4 +1,4 @@
-"""How long people wait for a real worker: from a decision to the run's next event, from a cancel to the last process's end."""
+"""How long people wait for a real worker: after a decision, and after a cancel."""
 
 from __future__ import annotations
 

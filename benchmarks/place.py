@@ -87,7 +87,8 @@ class Place:
 @contextmanager
 def place() -> Iterator[Place]:
     """Set everything up, and leave nothing behind."""
-    with throwaway_stack("interlock-bench-", TOOL_MODULES="benchmarks.tools") as stack:
+    scripted = {"TOOL_MODULES": "benchmarks.tools", "INTERLOCK_MODEL": ""}
+    with throwaway_stack("interlock-bench-", **scripted) as stack:
         from django.contrib.auth.models import User
         from django.db import connections
 

@@ -18,7 +18,7 @@ from config.supervisor.stack import Stack
 
 HOST = "127.0.0.1"
 # Whatever the caller's shell names must not be touched.
-NOT_OURS = ("DATABASE_URL", "REDIS_URL", "INTERLOCK_MODEL", "INTERLOCK_PART", "INTERLOCK_LEASH")
+NOT_OURS = ("DATABASE_URL", "REDIS_URL", "INTERLOCK_PART", "INTERLOCK_LEASH")
 
 
 @contextmanager
