@@ -16,7 +16,7 @@ from django.db.models import Max
 from django.utils import timezone
 from pydantic_ai.messages import ModelResponse
 
-from runtime_core import agents, decisions, ports, transitions
+from runtime_core import agents, ports, transitions
 from runtime_core.errors import (
     Backpressure,
     IllegalTransition,
@@ -27,12 +27,12 @@ from runtime_core.errors import (
 from runtime_core.events.publish import announce
 from runtime_core.gateway import messages as wire
 from runtime_core.limits import limits
-from runtime_core.loop import control
+from runtime_core.loop import control, parked
 from runtime_core.models import Agent, Checkpoint, Message, Project, Run, Thread, ToolCall
 from runtime_core.run_limits import RequestedLimits, requested
 from runtime_core.sanitize import canonical, storable, storable_text
 from runtime_core.scheduling.wake import wake_run
-from runtime_core.states import PARKED, CallStatus, RunStatus
+from runtime_core.states import PARKED, RunStatus
 from runtime_core.tools import ledger
 from runtime_core.transitions import NewEvent
 from runtime_core.values import Actor, Audit, Json
@@ -92,7 +92,7 @@ def cancel_run(actor: Actor, run: Run) -> Run:
             locked.cancel_requested_by_id = actor.user_id
             locked.save(update_fields=["cancel_requested_at", "cancel_requested_by"])
             _audit("run.cancelled", actor, locked, status=locked.status)
-        seq = _cancel_parked(locked) if locked.state in PARKED else _tell_cancelling(locked, actor)
+        seq = parked.cancel(locked) if locked.state in PARKED else _tell_cancelling(locked, actor)
     transaction.on_commit(lambda: control.signal(run.id))
     return _after(run, seq, inbox=True)
 
@@ -176,39 +176,6 @@ def limits_json(run: Run) -> dict[str, Json]:
         "max_cost_usd": run.max_cost_microusd / 1e6,
         "deadline_s": run.deadline_s,
     }
-
-
-def _cancel_parked(run: Run) -> int:
-    """Nobody holds the run: its interrupts, its calls and the run itself end in this transaction."""
-    decisions.withdraw_all(run)
-    open_calls = ToolCall.objects.filter(run=run).exclude(
-        status__in=[s.value for s in CallStatus if s.ended] + [CallStatus.UNKNOWN.value]
-    )
-    text = "Not executed: the run was cancelled."
-    lost = open_calls.filter(status=CallStatus.EXECUTING.value).exclude(
-        effect__in=["read", "idempotent"]
-    )
-    lost.update(status=CallStatus.UNKNOWN.value, ended_at=timezone.now(), result_redacted=text)
-    open_calls.update(
-        status=CallStatus.CANCELLED.value,
-        ended_at=timezone.now(),
-        result_text=text,
-        result_redacted=text,
-    )
-    _answer_calls(run)
-    return transitions.move(run.id, RunStatus.CANCELLED, "cancel")
-
-
-def _answer_calls(run: Run) -> None:
-    """Results for the last turn's unanswered calls, stored once, so that the thread can be used again."""
-    last = Message.objects.filter(run=run).order_by("-position").first()
-    calls = [c for c in ledger.load(run.id) if last is not None and c.step == last.step]
-    if last is None or not calls:
-        return
-    body = canonical(wire.dump(wire.tool_results(ledger.told(call) for call in calls)))  # type: ignore[misc]
-    Message.objects.create(
-        thread_id=run.thread_id, position=last.position + 1, run=run, step=run.next_step, body=body
-    )
 
 
 def _tell_cancelling(run: Run, actor: Actor) -> int:

@@ -150,19 +150,6 @@ def expire_due() -> int:
     )
 
 
-def withdraw_all(run: Run) -> int:
-    """Close all open interrupts of a run that ends, in the caller's transaction (the run's row is locked already)."""
-    opened = list(
-        Interrupt.objects.select_for_update().filter(run=run, status=InterruptStatus.OPEN.value)
-    )
-    for interrupt in opened:
-        interrupt.status = InterruptStatus.WITHDRAWN.value
-        interrupt.decided_at = timezone.now()
-        interrupt.save(update_fields=["status", "decided_at"])
-    ports.audit().record([_audit("interrupt.withdrawn", SYSTEM, i) for i in opened])
-    return len(opened)
-
-
 def _approve(call: ToolCall) -> None:
     call.status = CallStatus.APPROVED.value
     call.error_code = ""
@@ -187,9 +174,9 @@ def _edit(call: ToolCall, interrupt: Interrupt, args: dict[str, Json] | None) ->
     call.args_digest = ledger.digest_of(text)
     call.args_redacted = ledger.redacted_args(text)
     call.idempotency_key = ledger.key_of(call.run_id, call.step, call.position, text)
-    call.schema_digest = tool.spec.digest
     call.edited = True
-    interrupt.digest = gate.digest(call.tool, text, tool.spec.digest)
+    # Of the tool as it was shown: if it is another one by now, that is asked again before it runs.
+    interrupt.digest = gate.digest(call.tool, text, call.schema_digest)
     interrupt.detail = {**interrupt.detail, "edited_args": call.args_redacted}
     _approve(call)
 

@@ -50,7 +50,7 @@ def follow(
 ) -> Continuation:
     """What comes next for the run, given its calls as they will be after this commit.
 
-    `begin` False announces nothing more: somebody wants the run to stop, which the loop obeys after the commit.
+    `begin` False begins and asks nothing more: somebody wants the run to stop, which the loop obeys after the commit.
     A call that a person approved is not begun here: its approval is checked again right before it runs.
     """
     result = Continuation(Go(), list(calls))
@@ -63,7 +63,7 @@ def follow(
             )
             result.calls = [executing if c.id == call.id else c for c in calls]
             result.events += begin_events(work, executing)
-        case AskPeople():
+        case AskPeople() if begin:
             ask(work, result)
         case Finish(output):
             result.outcome = Done(output)

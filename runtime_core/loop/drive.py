@@ -16,14 +16,14 @@ from runtime_core.engines.port import AskModel, RunCall
 from runtime_core.errors import Fenced, InterlockError, WorkerLost
 from runtime_core.events.publish import announce
 from runtime_core.limits import limits
-from runtime_core.loop import model_step, restore, tool_step
+from runtime_core.loop import model_step, parked, restore, tool_step
 from runtime_core.loop.continuation import follow
 from runtime_core.loop.control import Hold, watch
 from runtime_core.loop.ending import end
 from runtime_core.loop.outcome import Go, Outcome, Stop, target
 from runtime_core.loop.work import Work
 from runtime_core.models import Run
-from runtime_core.states import RunStatus
+from runtime_core.states import PARKED, RunStatus
 from runtime_core.tools import ledger
 from runtime_core.tracing import run_span
 from runtime_core.transitions import StepCommit
@@ -162,6 +162,8 @@ def _let_go(work: Work, outcome: Outcome) -> None:
         case _:
             pass
     status, _ = target(outcome)
+    if work.seen.cancel_requested and status in PARKED and parked.finish_cancel(work.run_id):
+        status = RunStatus.CANCELLED
     if status.ended:
         _close_run_span(work.run, work.claim, status)
 

@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 from runtime_core import ports, transitions
 from runtime_core.errors import IllegalTransition
 from runtime_core.events.publish import announce
+from runtime_core.loop import parked
 from runtime_core.models import Run
 from runtime_core.scheduling import wake
 from runtime_core.states import RunStatus
@@ -46,12 +47,12 @@ def wake_due() -> int:
 
 
 def reconcile() -> int:
-    """Re-queue the runs of lost workers and end those past their deadline; how many."""
+    """Re-queue the runs of lost workers, end those past their deadline, finish what was being cancelled; how many."""
     lost = transitions.reap()
     for run_id, last_seq, _, project_id in lost:
         announce(run_id, last_seq, project_id, inbox=False)
         wake.send(run_id)
-    ended = _end_late()
+    ended = _end_late() + parked.finish_cancels()
     for run_id, _, epoch, _ in lost:
         _abandon_spans(run_id, epoch)
     return len(lost) + ended

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
-from runtime_core import commands
+from runtime_core import commands, transitions
 from runtime_core.errors import IllegalTransition, Withdrawn
+from runtime_core.loop import parked
 from runtime_core.models import Run
+from runtime_core.scheduling import reconcile
+from runtime_core.states import RunStatus
 from tests.runtime.tools import effects, effects_file
 from tests.runtime.workers import Worker, processes_with
 from tests.runtime.world import (
@@ -118,6 +122,35 @@ def approve_or_cancel(world: World, agent: str) -> None:
     if run.status == "pending":
         run = drive(run)
     assert run.status == "cancelled"
+    assert effects() == []
+
+
+@pytest.mark.parametrize("worker_dies", [False, True])
+def test_d4_a_cancel_in_the_moment_of_asking_leaves_nothing_open(
+    world: World, monkeypatch: pytest.MonkeyPatch, worker_dies: bool
+) -> None:
+    run = world.start([{"calls": [call("ledger_append", text="r")]}, {"text": "x"}])
+    real = transitions.commit_step
+
+    def cancelled_before(claim: Any, seen: Any, step: Any) -> Any:
+        if step.to is RunStatus.INTERRUPTED:
+            together(lambda: commands.cancel_run(actor(world.alice), run))
+        return real(claim, seen, step)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(transitions, "commit_step", cancelled_before)
+        if worker_dies:
+            patch.setattr(parked, "finish_cancel", lambda _: False)
+        run = drive(run)
+    if worker_dies:
+        assert run.status == "interrupted"
+        assert reconcile.reconcile() == 1
+        run = fresh(run)
+
+    assert run.status == "cancelled"
+    assert open_interrupts(run) == []
+    assert [c.status for c in calls(run)] == ["cancelled"]
+    assert [e.type for e in events(run)].count("done") == 1
     assert effects() == []
 
 
