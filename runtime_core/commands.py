@@ -37,6 +37,8 @@ from runtime_core.tools import ledger
 from runtime_core.transitions import NewEvent
 from runtime_core.values import Actor, Audit, Json
 
+NOT_IN_FORK = "Not executed: the run was forked before it ran."
+
 apply_agent = agents.apply_agent
 
 
@@ -232,20 +234,45 @@ def _say(run: Run, text: str) -> None:
 
 
 def _copy_messages(source: Run, checkpoint: Checkpoint, fork: Run) -> None:
-    """The conversation up to the checkpoint, cut where a turn is whole: the model is asked again from there."""
+    """The conversation up to the checkpoint, cut where a turn is whole: the model goes on from there."""
     first = Message.objects.filter(run=source).order_by("position").first()
     before = Message.objects.filter(thread_id=source.thread_id)
     if first is not None:
         own = list(Message.objects.filter(run=source).order_by("position")[: checkpoint.messages])
+        kept = [m.body for m in before.filter(position__lt=first.position).order_by("position")]
+        kept += [m.body for m in own]
         if own and isinstance(wire.load(json.loads(own[-1].body)), ModelResponse):
-            own.pop()
-        kept = [*before.filter(position__lt=first.position).order_by("position"), *own]
+            results = _results_by(checkpoint, own[-1].step)
+            kept = [*kept, results] if results else kept[:-1]
     else:
-        kept = list(before.order_by("position"))
+        kept = [m.body for m in before.order_by("position")]
     Message.objects.bulk_create(
-        Message(thread_id=fork.thread_id, position=n, run=fork, step=-1, body=m.body)
-        for n, m in enumerate(kept)
+        Message(thread_id=fork.thread_id, position=n, run=fork, step=-1, body=body)
+        for n, body in enumerate(kept)
     )
+
+
+def _results_by(checkpoint: Checkpoint, step: int) -> str | None:
+    """What the turn's calls had come to by the checkpoint: what ran is told, lest it is done again.
+
+    None if none had run yet: then the model is asked anew.
+    """
+    if checkpoint.reason == "model":
+        return None
+    later = Checkpoint.objects.filter(run=checkpoint.run_id, id__gt=checkpoint.id).order_by("id")
+    following = later.values_list("created_at", flat=True).first()
+    rows = list(ToolCall.objects.filter(run=checkpoint.run_id, step=step).order_by("position"))
+    calls = [ledger.record_of(row) for row in rows]
+    had_ended = [
+        row.ended_at is not None and (following is None or row.ended_at < following) for row in rows
+    ]
+    if not any(had_ended):
+        return None
+    told = [
+        ledger.told(call) if ended else (call.call_id, call.tool, NOT_IN_FORK, "failed")
+        for call, ended in zip(calls, had_ended, strict=True)
+    ]
+    return canonical(wire.dump(wire.tool_results(told)))  # type: ignore[arg-type]
 
 
 def _thread(actor: Actor, project: Project, thread_id: uuid.UUID | None) -> Thread:

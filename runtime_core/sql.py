@@ -110,12 +110,14 @@ WITH moved AS (
         result_redacted = x.result_redacted,
         truncated = x.truncated,
         schema_digest = x.schema_digest,
+        effect = x.effect,
+        risk = x.risk,
         started_at = CASE WHEN x.status = 'executing'
             THEN COALESCE(tool_call.started_at, clock_timestamp()) ELSE tool_call.started_at END,
         ended_at = CASE WHEN x.ended THEN clock_timestamp() END
     FROM moved, jsonb_to_recordset(%(changed_calls)s::jsonb) AS x(
         id uuid, seen text, status text, error_code text, result_text text, result_redacted jsonb,
-        truncated bool, schema_digest text, ended bool)
+        truncated bool, schema_digest text, effect text, risk text, ended bool)
     WHERE tool_call.id = x.id AND tool_call.run_id = moved.id AND tool_call.status = x.seen
 ), asked AS (
     INSERT INTO interrupt (id, project_id, run_id, tool_call_id, kind, status, version, digest, risk,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runtime_core.engines.port import AskModel, AskPeople, Finish, GiveUp, Move, RunCall, View
 from runtime_core.states import CallStatus
+from runtime_core.tools.ledger import OUTCOME_UNKNOWN, CallRecord
 
 _RUNNABLE = (CallStatus.EXECUTING, CallStatus.APPROVED)
 
@@ -14,7 +15,7 @@ class React:
     def next_move(self, view: View) -> Move:
         if not view.answered:
             return AskModel()
-        if any(call.status is CallStatus.CANCELLED for call in view.calls):
+        if any(_is_stopped(call) for call in view.calls):
             return GiveUp(
                 "outcome_unknown", "A person stopped the run: a tool's outcome is unknown."
             )
@@ -26,3 +27,8 @@ class React:
         if any(not call.status.ended for call in view.calls):
             return AskPeople()
         return AskModel() if view.calls else Finish(view.text)
+
+
+def _is_stopped(call: CallRecord) -> bool:
+    """True if a person stopped the run because nobody knows whether this call happened."""
+    return call.status is CallStatus.CANCELLED and call.error_code == OUTCOME_UNKNOWN

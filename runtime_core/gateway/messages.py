@@ -25,7 +25,7 @@ from runtime_core.values import Json, ProposedCall
 
 Outcome = Literal["success", "failed", "denied"]
 
-NOT_EXECUTED = "Not executed: the run was interrupted."
+NO_RESULT = "No result: the run was interrupted; it is not known whether this was executed."
 
 _UNSTORABLE = re.compile(r"\\u0000|[\ud800-\udfff]")
 _BAD_NAME = re.compile(r"[^a-zA-Z0-9_-]")
@@ -96,8 +96,8 @@ def answers_every_call(messages: Sequence[ModelMessage]) -> bool:
 def paired(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
     """The messages with exactly one result for each call, directly after it, in the calls' order.
 
-    A call without a result gets one that says it was not executed; a second result of a call and a
-    result without a call are left out.
+    A call without a result gets one that says that nobody knows whether it was executed; a second
+    result of a call and a result without a call are left out.
     """
     if answers_every_call(messages):
         return tuple(messages)
@@ -131,7 +131,7 @@ def _results_for(
     for call_id, call in missing.items():
         found[call_id] = ToolReturnPart(
             tool_name=call.tool_name,
-            content=NOT_EXECUTED,
+            content=NO_RESULT,
             tool_call_id=call_id,
             outcome="interrupted",
             timestamp=response.timestamp,

@@ -10,7 +10,7 @@ from runtime_core.gateway import messages as wire
 from runtime_core.loop.continuation import ended_audit, error_of
 from runtime_core.loop.outcome import Fail, Outcome, Stop, Wait, target
 from runtime_core.loop.work import Work
-from runtime_core.states import CallStatus
+from runtime_core.states import RUN_MOVES, CallStatus, RunStatus
 from runtime_core.tools import ledger
 from runtime_core.tools.ledger import CallRecord
 from runtime_core.transitions import NewEvent, StepCommit
@@ -39,7 +39,7 @@ def end(
     events = [*events]
     if to.ended:
         after = [closed(call) for call in after] if work.view.answered else after
-        messages = _closing_messages(work, after)
+        messages = [] if _must_be_asked(to, after) else _closing_messages(work, after)
     if isinstance(outcome, Fail):
         events.append(NewEvent("error", error_of(outcome)))
     before = {call.id: call for call in work.calls}
@@ -79,6 +79,12 @@ def closed(call: CallRecord) -> CallRecord:
             ToolOutcome(status, "Interrupted while it ran.", error_code="interrupted")
         )
     return call
+
+
+def _must_be_asked(to: RunStatus, calls: Sequence[CallRecord]) -> bool:
+    """True if a retry has to begin with a person: an outcome is unknown, and the model may not guess it."""
+    may_be_retried = (to, RunStatus.PENDING) in RUN_MOVES
+    return may_be_retried and any(call.status is CallStatus.UNKNOWN for call in calls)
 
 
 def _closing_messages(work: Work, calls: Sequence[CallRecord]) -> list[dict[str, Json]]:

@@ -72,7 +72,7 @@ def _begin(work: Work, call: CallRecord, *, again: bool = False) -> CallRecord:
 
 def _recover(work: Work, hold: Hold, call: CallRecord, tool: Tool | None) -> CallRecord | Outcome:
     """A call that a lost worker left executing: run it again if that is harmless, ask its tool, or ask a person."""
-    if call.effect.repeatable:
+    if call.effect.repeatable and (tool is None or tool.spec.effect.repeatable):
         return _begin(work, call, again=True)
     if tool is not None and tool.reconcile is not None:
         happened = runner.reconcile(tool, call.args, _context(work, hold, call, tool, None))
@@ -209,6 +209,8 @@ def _refuse(
             error_code="drift",
             result_text=reason,
             schema_digest=tool.spec.digest,
+            effect=tool.spec.effect,
+            risk=tool.spec.risk,
         )
     else:
         again = call.ended_with(ToolOutcome("rejected", f"Not run: {reason}", error_code="refused"))

@@ -21,6 +21,8 @@ from runtime_core.states import CallStatus, InterruptStatus
 from runtime_core.values import Effect, Json, Risk, ToolOutcome
 
 _MALFORMED = frozenset(("invalid_arguments", "unknown_tool"))
+OUTCOME_UNKNOWN = "outcome_unknown"
+_NOBODY_KNOWS = "Interrupted: it is not known whether it happened."
 _APPROVED = (InterruptStatus.APPROVED.value, InterruptStatus.EDITED.value)
 
 
@@ -170,6 +172,8 @@ def changed_row(before: CallRecord, after: CallRecord) -> dict[str, Json]:
         "result_redacted": after.result_redacted,
         "truncated": after.truncated,
         "schema_digest": after.schema_digest,
+        "effect": after.effect.value,
+        "risk": after.risk.value,
         "ended": after.status.ended,
     }
 
@@ -199,12 +203,9 @@ def told(call: CallRecord) -> tuple[str, str, str, str]:
         case CallStatus.FAILED:
             return call.call_id, call.tool, f"Error: {text}", "failed"
         case CallStatus.UNKNOWN | CallStatus.EXECUTING:
-            return (
-                call.call_id,
-                call.tool,
-                "Interrupted: it is not known whether it happened.",
-                "failed",
-            )
+            return call.call_id, call.tool, _NOBODY_KNOWS, "failed"
+        case CallStatus.CANCELLED if call.error_code == OUTCOME_UNKNOWN:
+            return call.call_id, call.tool, _NOBODY_KNOWS, "failed"
         case _:
             return call.call_id, call.tool, "Not executed: the run was interrupted.", "failed"
 

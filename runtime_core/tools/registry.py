@@ -69,23 +69,38 @@ def tool(
         declared_effect = _member(Effect, effect, f"tool {tool_name}: effect")
         _check_callbacks(tool_name, declared_effect, reconcile, compensate)
         description = _description(fn, tool_name)
+        declared_risk = _member(Risk, risk, f"tool {tool_name}: risk")
         spec = ToolSpec(
             name=tool_name,
             description=description,
             schema=arguments.json_schema,
-            risk=_member(Risk, risk, f"tool {tool_name}: risk"),
+            risk=declared_risk,
             effect=declared_effect,
             timeout_seconds=_seconds(timeout, tool_name),
-            digest=digest_of(tool_name, description, arguments.json_schema),
+            digest=digest_of(
+                tool_name, description, arguments.json_schema, declared_risk, declared_effect
+            ),
         )
         return Tool(spec, fn, arguments, reconcile, compensate, asks)
 
     return declare
 
 
-def digest_of(name: str, description: str, schema: Mapping[str, Any]) -> str:
-    """What an approval is bound to: SHA-256 over what a model and an approver see of a tool."""
-    seen = canonical({"name": name, "description": description, "schema": dict(schema)})
+def digest_of(
+    name: str, description: str, schema: Mapping[str, Any], risk: Risk, effect: Effect
+) -> str:
+    """What an approval is bound to: SHA-256 over what a model and an approver see of a tool, and
+    over what decides who may approve it and what a crash does to it.
+    """
+    seen = canonical(
+        {
+            "name": name,
+            "description": description,
+            "schema": dict(schema),
+            "risk": risk.value,
+            "effect": effect.value,
+        }
+    )
     return hashlib.sha256(seen.encode("utf-8", "surrogatepass")).hexdigest()
 
 

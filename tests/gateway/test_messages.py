@@ -19,7 +19,7 @@ from pydantic_ai.messages import (
 )
 
 from runtime_core.gateway.messages import (
-    NOT_EXECUTED,
+    NO_RESULT,
     answers_every_call,
     calls_of,
     dump,
@@ -150,11 +150,11 @@ def test_d5_a_history_in_order_stays_as_it_is() -> None:
     assert paired(history) == history
 
 
-def test_d5_real_results_are_kept_and_missing_ones_say_not_executed() -> None:
+def test_d5_real_results_are_kept_and_missing_ones_claim_nothing() -> None:
     ordered = paired([U, said("c1", "c2"), result("c1"), U2])
 
     parts = ordered[2].parts
-    assert [p.content for p in parts if isinstance(p, ToolReturnPart)] == ["of c1", NOT_EXECUTED]
+    assert [p.content for p in parts if isinstance(p, ToolReturnPart)] == ["of c1", NO_RESULT]
     assert [p.outcome for p in parts if isinstance(p, ToolReturnPart)] == ["success", "interrupted"]
 
 
