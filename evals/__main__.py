@@ -18,8 +18,6 @@ from config.throwaway import throwaway_stack
 FIX = "The slugify package has failing tests. Find out why and mend it."
 BROKEN = {"path": "slugify/text.py", "content": "def slugify(title, separator='-'):\n    return title\n"}
 TOO_MUCH = {"order_id": "A-1002", "amount": "500.00", "reason": "Generous"}
-MOST_ANSWERS = 5
-
 Checks = dict[str, bool]
 
 
@@ -115,7 +113,7 @@ def play(case: Case) -> Any:
     operator, approver = person("operator"), person("approver")
     run = commands.start_run(operator, project=project, agent=case.agent, input=case.text)
     answers = iter(case.answers)
-    for _ in range(MOST_ANSWERS):
+    for _ in range(5):
         advance("evals", run.id)
         asked = list(Interrupt.objects.filter(run=run, status="open"))
         for interrupt in asked:
@@ -144,9 +142,9 @@ def commits(run: Any) -> int:
 
 
 def in_workspace(run: Any, *command: str) -> subprocess.CompletedProcess[str]:
-    from runtime_core.tools import workspace
+    from runtime_core.tools.workspace import path_of
 
-    folder = workspace.path_of(run.id)
+    folder = path_of(run.id)
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)  # noqa: S603
 
 

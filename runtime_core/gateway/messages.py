@@ -28,6 +28,8 @@ Outcome = Literal["success", "failed", "denied"]
 NO_RESULT = "No result: the run was interrupted; it is not known whether this was executed."
 
 _UNSTORABLE = re.compile(r"\\u0000|[\ud800-\udfff]")
+# What is None here must be written: without it, it would become something else.
+_NO_DEFAULT = frozenset(("content", "timestamp", "tool_call_id"))
 _BAD_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _NAME_LENGTH = 64
 
@@ -37,9 +39,21 @@ def dump(message: ModelMessage) -> Json:
 
     One with characters that `jsonb` cannot hold becomes `{"ascii": its JSON as escaped text}`.
     """
-    value = ModelMessagesTypeAdapter.dump_python([message], mode="json")[0]
+    value = _without_defaults(ModelMessagesTypeAdapter.dump_python([message], mode="json")[0])
     text = json.dumps(value, ensure_ascii=False)
     return {"ascii": json.dumps(value)} if _UNSTORABLE.search(text) else value
+
+
+def _without_defaults(value: Json) -> Json:
+    """Half of a short message is fields that say nothing; reading it gives them back."""
+    slim = {**_said(value), "parts": [_said(part) for part in value["parts"]]}
+    if "usage" in slim:
+        slim["usage"] = {name: number for name, number in slim["usage"].items() if number}
+    return slim
+
+
+def _said(fields: Json) -> Json:
+    return {name: v for name, v in fields.items() if v is not None or name in _NO_DEFAULT}
 
 
 def load(value: Json) -> ModelMessage:
