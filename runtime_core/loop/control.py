@@ -60,6 +60,7 @@ class Watch:
         """Watch over a claim while the block runs."""
         hold = Hold(claim)
         with self._lock:
+            older = self._holds.get(claim.run_id)
             self._holds[claim.run_id] = hold
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
@@ -67,6 +68,8 @@ class Watch:
                 )
                 self._thread.start()
         self._wanted.set()
+        if older is not None:
+            older.end("lost")  # this very process lost the run, and has claimed it anew
         if self._shutting_down:
             hold.end("shutdown")
         try:

@@ -18,6 +18,7 @@ from runtime_core.values import SYSTEM, Audit
 
 BATCH = 100
 _TEXT = "Not executed: the run was cancelled."
+_UNKNOWN = "Interrupted while it ran: it is not known whether it happened."
 _ENDED = [s.value for s in CallStatus if s.ended] + [CallStatus.UNKNOWN.value]
 
 
@@ -42,7 +43,7 @@ def finish_cancel(run_id: uuid.UUID) -> bool:
 
 def finish_cancels() -> int:
     """The same for every run whose worker was lost before it could; how many."""
-    parked = [s.value for s in PARKED if s is not RunStatus.PENDING]
+    parked = [s.value for s in PARKED]
     left = Run.objects.filter(status__in=parked, cancel_requested_at__isnull=False)
     return sum(finish_cancel(run_id) for run_id in list(left.values_list("id", flat=True)[:BATCH]))
 
@@ -73,7 +74,7 @@ def _withdrawn(interrupt: Interrupt) -> Audit:
 def _close_calls(run: Run) -> None:
     opened = ToolCall.objects.filter(run=run).exclude(status__in=_ENDED)
     lost = opened.filter(status=CallStatus.EXECUTING.value).exclude(effect__in=["read", "idempotent"])
-    lost.update(status=CallStatus.UNKNOWN.value, ended_at=timezone.now(), result_redacted=_TEXT)
+    lost.update(status=CallStatus.UNKNOWN.value, ended_at=timezone.now(), result_redacted=_UNKNOWN)
     opened.update(
         status=CallStatus.CANCELLED.value,
         ended_at=timezone.now(),

@@ -11,6 +11,7 @@ from django.db import OperationalError, connection, transaction
 from runtime_core import ports, transitions
 from runtime_core.errors import Fenced
 from runtime_core.limits import limits
+from runtime_core.loop.control import watch
 from runtime_core.models import RunLease
 from runtime_core.scheduling import reconcile
 from runtime_core.states import RunStatus
@@ -144,6 +145,19 @@ def test_every_write_of_a_worker_needs_its_epoch(world: World) -> None:
     assert fresh(run).version == now.version
     assert len(events(run)) == now.last_seq
     assert transitions.heartbeat([heir[0]]) == {run.id}
+
+
+def test_a_process_that_claims_its_lost_run_anew_stops_its_older_work(world: World) -> None:
+    run = world.start([{"text": "x"}])
+    first = transitions.claim("me", run.id)
+    assert first
+    with watch.held(first[0]) as old:
+        expire_lease(run)
+        second = transitions.claim("me", run.id)
+        assert second
+        with watch.held(second[0]) as new:
+            assert (old.stop.is_set(), old.reason) == (True, "lost")
+            assert not new.stop.is_set()
 
 
 def test_a_write_with_an_old_version_is_refused(world: World) -> None:
