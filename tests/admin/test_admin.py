@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.contrib import admin
+from django.contrib.auth.models import Permission
 from django.test import Client
 
 from runtime_core.models import ApiToken, Membership, ToolPermission
@@ -169,3 +170,30 @@ def test_who_may_do_everything_is_recorded(root: Client, world: World) -> None:
 
     [entry] = recorded()
     assert (entry["before"]["is_superuser"], entry["after"]["is_superuser"]) == (False, True)
+
+
+def test_who_set_whose_password_is_recorded_without_it(root: Client, world: World) -> None:
+    page = f"/admin/auth/user/{world.viewer.pk}/password/"
+    new = {"password1": "correct-horse-9", "password2": "correct-horse-9", "usable_password": "true"}
+
+    assert root.post(page, {**new, "password2": "another"}).status_code == 200
+    assert root.post(page, new).status_code == 302
+
+    [entry] = recorded()
+    assert entry["after"] == {"sign_in": "set anew"}
+    assert AuditEntry.objects.get(action="permission.changed").object_id == str(world.viewer.pk)
+    assert "correct-horse-9" not in str(list(AuditPayload.objects.values_list("body", flat=True)))
+
+
+def test_rights_in_the_admin_and_projects_are_recorded(root: Client, world: World) -> None:
+    right = Permission.objects.get(codename="change_toolpermission")
+    data = {"username": "bo", "is_active": "on", "user_permissions": [right.pk],
+            "date_joined_0": "2026-01-01", "date_joined_1": "00:00:00"}  # fmt: skip
+
+    root.post(f"/admin/auth/user/{world.viewer.pk}/change/", data)
+    root.post("/admin/runtime_core/project/add/", {"name": "New", "slug": "new"})
+
+    changes = [entry["after"] for entry in recorded()]
+    assert {"user_permissions": ["change_toolpermission"]} in changes
+    assert {"name": "New", "slug": "new"} in changes
+    assert root.get("/admin/auth/group/").status_code == 404
