@@ -28,6 +28,13 @@ function refetch(list) {
     .finally(() => delete list.dataset.loading);
 }
 
+/* The tabs' counts are the server's to know; asked for again only when the number of open requests moved. */
+function refreshTabs() {
+  const tabs = document.querySelector("[data-inbox-tabs]");
+  if (!tabs || !window.htmx || tabs.contains(document.activeElement)) return;
+  window.htmx.ajax("GET", tabs.dataset.inboxTabs, { target: tabs, swap: "innerHTML", select: "[data-inbox-tabs] > a" });
+}
+
 function updateList(list, open, ids) {
   const rows = rowsOf(list);
   const shown = new Set(rows.map((row) => row.dataset.interruptId));
@@ -58,7 +65,9 @@ function receive(frame) {
   if (frame.type !== "inbox") return false;
   const ids = Array.isArray(frame.ids) ? frame.ids : [];
   const open = Number(frame.open) || 0;
+  const moved = known !== null && open !== known;
   showCount(open);
+  if (moved) refreshTabs();
   const list = document.querySelector("[data-inbox-list]");
   if (list) updateList(list, open, ids);
   document.body.dispatchEvent(new CustomEvent("inbox:changed", { detail: { open, ids } }));
