@@ -43,7 +43,7 @@ def list_context(user: Any, filters: Filters) -> dict[str, Any]:
     found = list(queries.inbox(user, filters)[: LIST_MAX + 1])
     return {
         "rows": [
-            Row(one, showing.summary_of(one.tool_call.args_redacted)) for one in found[:LIST_MAX]
+            Row(one, showing.summary_of(queries.listed(one).args)) for one in found[:LIST_MAX]
         ],
         "has_more": len(found) > LIST_MAX,
         "list_max": LIST_MAX,

@@ -141,12 +141,13 @@ def shown_to(user: Any, interrupt: Interrupt, token_project: uuid.UUID | None = 
     ruling = ruling_on(interrupt, user.pk, token_project)
     facts = decisions.shown(interrupt)
     is_raw = ruling.may and interrupt.status == InterruptStatus.OPEN
+    schema = facts["schema"] or {}
     return Shown(
         interrupt=interrupt,
         ruling=ruling,
         is_raw=is_raw,
-        args=facts["args"] if is_raw else interrupt.tool_call.args_redacted,
-        schema=facts["schema"] or {},
+        args=facts["args"] if is_raw else _ordered(interrupt.tool_call.args_redacted, schema),
+        schema=schema,
         preview=_preview(interrupt, facts["args"]) if is_raw else None,
     )
 
@@ -156,12 +157,13 @@ def listed(interrupt: Interrupt) -> Shown:
     file.
     """
     tool = registry().get(interrupt.tool_call.tool)
+    schema = dict(tool.spec.schema) if tool else {}
     return Shown(
         interrupt=interrupt,
         ruling=LISTED,
         is_raw=False,
-        args=interrupt.tool_call.args_redacted,
-        schema=dict(tool.spec.schema) if tool else {},
+        args=_ordered(interrupt.tool_call.args_redacted, schema),
+        schema=schema,
         preview=None,
     )
 
@@ -217,6 +219,15 @@ def deciders(interrupt: Interrupt) -> list[str]:
         people = people.exclude(pk=interrupt.run.created_by_id)
     names = people.order_by("username").values_list("username", flat=True).distinct()
     return list(names[:6])
+
+
+def _ordered(args: Json, schema: dict[str, Json]) -> Json:
+    """The arguments in their schema's order, which the database's JSON does not keep."""
+    properties = schema.get("properties")
+    if not isinstance(args, dict) or not isinstance(properties, dict):
+        return args
+    known = {name: args[name] for name in properties if name in args}
+    return known | args
 
 
 def _preview(interrupt: Interrupt, args: Json) -> Json:
