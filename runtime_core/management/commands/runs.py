@@ -142,9 +142,9 @@ class Command(BaseCommand):
 
     def _say_how_it_stands(self, run: Run, status: RunStatus) -> None:
         if status is RunStatus.INTERRUPTED:
-            asks = ", ".join(map(str, queries.open_interrupts([run.id])[run.id]))
+            asks = ", ".join(f"/inbox/{one}/" for one in queries.open_interrupts([run.id])[run.id])
             self.stderr.write(
-                f"waits for a person: /inbox/ {asks}; go on: runs show {run.id} --follow"
+                f"waits for a person: {asks}; then go on with: runs show {run.id} --follow"
             )
         elif status is RunStatus.PAUSED:
             self.stderr.write("paused: resume it on its page")
