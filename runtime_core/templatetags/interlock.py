@@ -64,8 +64,10 @@ def status_icon(subject: Any, family: str = "") -> SafeString:
 
 
 @register.simple_tag
-def event_icon(kind: str) -> SafeString:
-    """The glyph of an event type."""
+def event_icon(kind: str, tone: str = "") -> SafeString:
+    """The glyph of an event type; a result that is bad gets a cross."""
+    if kind == "tool_call_result" and tone == "bad":
+        return icon("cross")
     return icon(EVENT_ICON.get(kind, "ring"))
 
 
