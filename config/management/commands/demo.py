@@ -38,6 +38,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, auto: bool = False, **options: Any) -> None:
         ask = sys.stdin.isatty() and not auto
+        self.stdout.write("starting a stack of its own, gone again at the end")
+        self.stdout.flush()
         with running_product() as (base, tokens):
             operator, approver = Client(base, tokens["operator"]), Client(base, tokens["approver"])
             run = operator.post("/api/v1/runs", {"agent": AGENT, "input": TASK})
@@ -65,7 +67,8 @@ class Command(BaseCommand):
                 raise CommandError("the run takes too long; look at the logs in the data folder")
 
     def _write(self, text: str, writing: bool) -> None:
-        self.stdout.write(text if writing else f"       {text}", ending="")
+        indented = text.replace("\n", "\n       ")
+        self.stdout.write(indented if writing else f"       {indented}", ending="")
         self.stdout.flush()
 
     def _decide(self, approver: Client, interrupt_id: str, ask: bool) -> None:
