@@ -194,6 +194,8 @@ class Hub:
         self._inboxes: set[InboxWatcher] = set()
         self._inbox_seen: dict[uuid.UUID, read.InboxMark] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        # The loop itself holds tasks weakly: one that is still closing its connection would be collected.
+        self._ending: set[asyncio.Task[None]] = set()
 
     @contextmanager
     def follow(self, run_id: uuid.UUID, after: int) -> Iterator[Follower]:
@@ -233,6 +235,8 @@ class Hub:
         if self._feeds or self._inboxes:
             return
         for task in self._tasks:
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
             task.cancel()
         self._tasks = []
 
