@@ -11,7 +11,7 @@ HOSTILE = (
     f"</script><script>alert('{MARK}')</script>",
     f"[x](javascript:alert('{MARK}'))",
     f'<div hx-post="/approve/{MARK}" hx-trigger="load" class="{MARK}">',
-    "{{7*7}}{% now 'Y' %}",
+    f"{MARK}:{{{{7*7}}}}{{% now 'Y' %}}",
     f'"><svg/onload=alert(1) class="{MARK}">',
     f"<a href=\"javascript:alert(1)\" class='{MARK}'>a</a>",
 )
