@@ -8,6 +8,7 @@ import logging
 import os
 import threading
 import uuid
+from collections.abc import Sequence
 from functools import partial
 
 import redis
@@ -35,8 +36,7 @@ def announce(run_id: uuid.UUID, last_seq: int, project_id: uuid.UUID, inbox: boo
     Inside a transaction it waits for the commit. Never raises, takes at most 0.2 s; who misses the
     hint finds the rows by polling.
     """
-    hint = {"run": str(run_id), "seq": last_seq, "project": str(project_id), "inbox": inbox}
-    send = partial(_publish, json.dumps(hint))
+    send = partial(_publish, _hint(run_id, last_seq, project_id, inbox))
     if connection.in_atomic_block:
         connection.on_commit(send, robust=True)
     else:
@@ -69,8 +69,7 @@ class _Later:
             with self._state:
                 self._state.wait_for(lambda: self._due)
                 due, self._due = self._due, {}
-            for run_id, (last_seq, project_id, inbox) in due.items():
-                announce(run_id, last_seq, project_id, inbox)
+            _publish(*(_hint(run_id, *what) for run_id, what in due.items()))
 
 
 @functools.cache
@@ -82,15 +81,35 @@ def _later() -> _Later:
 os.register_at_fork(after_in_child=_later.cache_clear)
 
 
-def _publish(hint: str) -> None:
+def _hint(run_id: uuid.UUID, last_seq: int, project_id: uuid.UUID, inbox: bool) -> str:
+    return json.dumps(
+        {"run": str(run_id), "seq": last_seq, "project": str(project_id), "inbox": inbox}
+    )
+
+
+def _publish(*hints: str) -> None:
     global _resting_until
     if clock.monotonic() < _resting_until:
         return
     try:
-        _client(settings.REDIS_URL).publish(CHANNEL, hint)
+        _send(hints)
     except (redis.RedisError, OSError) as error:
         _resting_until = clock.monotonic() + _REST_S
         _log.warning("no hint sent, watchers will poll: %s", error)
+
+
+def _send(hints: Sequence[str]) -> None:
+    """One write and one read for all of them; the client's own way costs three times as much."""
+    pool = _client(settings.REDIS_URL).connection_pool
+    link = pool.get_connection()
+    try:
+        commands = [("PUBLISH", CHANNEL, hint) for hint in hints]
+        packed = link.pack_commands(commands)  # type: ignore[no-untyped-call]
+        link.send_packed_command(packed)  # type: ignore[no-untyped-call]
+        for _ in hints:
+            link.read_response()
+    finally:
+        pool.release(link)
 
 
 @functools.cache
