@@ -72,7 +72,9 @@ def _insert(user_id: int, key: str, digest: str) -> int | None:
 
 def _digest(request: HttpRequest) -> str:
     body = canonical(json_body.parse(request.body)) if request.body else ""
-    text = f"{request.method}\n{request.get_full_path()}\n{body}"
+    # What a token is bound to is part of the request: its answer is of that project alone.
+    within = caller(request).token_project or ""
+    text = f"{request.method}\n{request.get_full_path()}\n{within}\n{body}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

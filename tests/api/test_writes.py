@@ -219,3 +219,16 @@ def test_a_threads_metadata_is_stored_and_answered_without_its_secrets(
 
     assert (status, read["metadata"]["ticket"]) == (201, 5)
     assert secret not in str([made, read, Thread.objects.get(id=made["id"]).metadata])
+
+
+def test_a_key_used_in_one_project_gives_nothing_to_a_token_of_another(room: Room) -> None:
+    other = project("another")
+    agent(other, "fixer")
+    room.ana.memberships.create(project=other, role="operator")
+    here, there = Api(room.ana, within=room.project), Api(room.ana, within=other)
+
+    status, run = here.post("/runs", GOOD, Idempotency_Key="same")
+    refused, problem = there.post("/runs", GOOD, Idempotency_Key="same")
+
+    assert (status, refused, problem["code"]) == (201, 409, "idempotency_mismatch")
+    assert run["id"] not in str(problem)
