@@ -39,6 +39,9 @@ def test_every_call_of_a_script_fits_its_tool(name: str) -> None:
     ("agent", "tool", "args", "verdict"),
     [
         ("code-fixer", "run_command", {"argv": ["python3", "-m", "unittest"]}, Verdict.ALLOW),
+        ("code-fixer", "run_command", {"argv": ["git", "diff"]}, Verdict.ALLOW),
+        ("code-fixer", "run_command", {"argv": ["git", "diff", "--output=a.py"]}, Verdict.ASK),
+        ("code-fixer", "run_command", {"argv": ["git", "log", "--output", "a.py"]}, Verdict.ASK),
         ("code-fixer", "run_command", {"argv": ["rm", "-rf", "."]}, Verdict.ASK),
         ("code-fixer", "write_file", {"path": "x", "content": ""}, Verdict.ASK),
         ("code-fixer", "git_commit", {"message": "x"}, Verdict.ALLOW),
