@@ -11,6 +11,7 @@ import functools
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from autobahn.exception import Disconnected
 from twisted.internet.interfaces import IPushProducer
 from zope.interface import implementer  # type: ignore[import-untyped]
 
@@ -75,7 +76,10 @@ def _websocket_send(protocol: Any, send: Send) -> Send:
     async def patient(message: Message) -> None:
         if message["type"] == "websocket.send":
             await gate.opened()
-        await send(message)
+        try:
+            await send(message)
+        except Disconnected:
+            return  # it left this moment, as the application's next `receive` tells it
         if message["type"] == "websocket.accept":
             # The HTTP channel that the connection began as is still registered there.
             protocol.transport.unregisterProducer()
