@@ -24,7 +24,7 @@ from runtime_core.models import ApiToken
 
 AGENT = "code-fixer"
 TASK = "The slugify package has a failing test. Find out why and mend it."
-START_PATIENCE_S = 50.0
+START_PATIENCE_S = 120.0
 RUN_PATIENCE_S = 120.0
 
 
@@ -85,11 +85,14 @@ class Command(BaseCommand):
         self.stdout.write(f"approver decided: {decision['action']}\n")
 
     def _show(self, run: dict[str, Any], base: str) -> None:
+        if run["error"]:
+            self.stdout.write(run["error"]["message"])
         self.stdout.write(
-            f"\n{run['status']}: {run['output'] or (run['error'] or {}).get('message')}"
+            f"\n{run['status']}: steps {run['steps']}, tokens {sum_tokens(run['usage'])}"
         )
-        self.stdout.write(f"steps {run['steps']}, tokens {sum_tokens(run['usage'])}")
-        self.stdout.write(f"trace: {base}/traces/{run['id']}/  (make up shows such pages live)")
+        self.stdout.write(
+            f"trace: {base}/traces/{run['id']}/  (gone with this stack; make up keeps such pages)"
+        )
         if run["status"] != "completed":
             raise CommandError(f"the demo run ended as {run['status']}")
 
@@ -144,6 +147,10 @@ def wait_until_ready(process: subprocess.Popen[bytes], base: str, log: Path) -> 
                 return
         except (urllib.error.URLError, OSError):
             time.sleep(0.1)
+    else:
+        raise CommandError(
+            f"the product is not up after {START_PATIENCE_S:.0f} s: is the machine too busy? (see {log.parent}/logs)"
+        )
     lines = log.read_text().strip().splitlines() or ["it said nothing"]
     raise CommandError(f"the product did not start: {lines[-1][:300]} (see {log})")
 
