@@ -84,6 +84,10 @@ def edit() -> None:
     as_owner("UPDATE audit_entry SET object_id = 'other' WHERE seq = 4")
 
 
+def edit_name() -> None:
+    as_owner(f"UPDATE audit_entry SET actor_name = 'somebody else' WHERE id = {FOURTH}")
+
+
 def edit_payload() -> None:
     as_owner(f"UPDATE audit_payload SET body = '{{}}' WHERE entry_id = {FOURTH}")
 
@@ -141,7 +145,7 @@ def erase_payload() -> None:
 @pytest.mark.parametrize(
     "attack",
     [
-        edit, edit_payload, delete_middle, swap, edit_and_rechain, delete_and_rechain,
+        edit, edit_name, edit_payload, delete_middle, swap, edit_and_rechain, delete_and_rechain,
         truncate_tail, truncate_and_append, erase_payload,
     ],
 )  # fmt: skip

@@ -29,13 +29,14 @@ class Header(Protocol):
     payload_commit: str
 
 
-def commitment(salt: bytes, body: str) -> str:
-    """Bind a payload without telling anything of it: the salt can be erased together with it."""
-    return hmac.new(bytes(salt), body.encode(), hashlib.sha256).hexdigest()
+def commitment(salt: bytes, actor_name: str, body: str) -> str:
+    """Bind a name and a payload without telling anything of them: the salt can be erased with them."""
+    text = canonical([actor_name, body])
+    return hmac.new(bytes(salt), text.encode(), hashlib.sha256).hexdigest()
 
 
 def entry_hash(entry: Header, seq: int, prev_hash: str) -> str:
-    """The hash of an entry at its place. Only ids are in it: a person can be forgotten."""
+    """The hash of an entry at its place. Of people only ids are in it: they can be forgotten."""
     fields = [
         "v1",
         CHAIN,

@@ -34,17 +34,18 @@ def _rows(entry: Audit) -> tuple[AuditEntry, AuditPayload]:
     clean = ports.redactor()
     body = _payload_text(clean.redact(dict(entry.data)).value)
     salt = os.urandom(32)
+    name = clean.text(entry.actor.name)[:150]
     row = AuditEntry(
         at=clock.now(),
         actor_id=entry.actor.user_id,
-        actor_name=clean.text(entry.actor.name)[:150],
+        actor_name=name,
         via=entry.actor.via[:16],
         action=entry.action,
         object_type=entry.object_type,
         object_id=clean.text(str(entry.object_id))[:200],
         project_id=entry.project_id,
         run_id=entry.run_id,
-        payload_commit=commitment(salt, body),
+        payload_commit=commitment(salt, name, body),
     )
     return row, AuditPayload(entry=row, body=body, salt=salt)
 

@@ -82,8 +82,8 @@ def _problems(entry: AuditEntry) -> Iterator[str]:
     payload = getattr(entry, "payload", None)
     if payload is None:
         yield "has no payload and no record of its erasure"
-    elif commitment(payload.salt, payload.body) != entry.payload_commit:
-        yield "has a changed payload"
+    elif commitment(payload.salt, entry.actor_name, payload.body) != entry.payload_commit:
+        yield "has a changed payload or name"
 
 
 def _check_ends(report: Report, anchors: dict[int, str]) -> None:

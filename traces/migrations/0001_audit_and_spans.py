@@ -30,7 +30,7 @@ class Migration(migrations.Migration):
                 (
                     "actor_name",
                     models.CharField(
-                        help_text="For display; the chain holds the id.", max_length=150
+                        help_text="For display; bound with the payload.", max_length=150
                     ),
                 ),
                 ("via", models.CharField(max_length=16)),

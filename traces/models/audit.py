@@ -18,7 +18,7 @@ class AuditEntry(models.Model):
     seq = models.PositiveBigIntegerField(null=True, unique=True)
     at = models.DateTimeField()
     actor_id = models.BigIntegerField(null=True)
-    actor_name = models.CharField(max_length=150, help_text="For display; the chain holds the id.")
+    actor_name = models.CharField(max_length=150, help_text="For display; bound with the payload.")
     via = models.CharField(max_length=16)
     action = models.CharField(max_length=40)
     object_type = models.CharField(max_length=40)
