@@ -19,7 +19,8 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+# What is wrapped names its parameters' types in other words.
+Application = Callable[..., Awaitable[None]]
 
 # An HTTP client that takes nothing for this long is cut off; it can resume by Last-Event-ID.
 HTTP_STALL_S = 60.0

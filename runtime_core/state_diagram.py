@@ -43,8 +43,8 @@ def page() -> str:
             "|---|---|---|",
             *_rows(),
             "",
-            "A wish to cancel is a fact on the run (`cancel_requested_at`), not a status: pages show *cancelling* until the",
-            "model's stream is closed and every process is gone, and only then the run becomes `cancelled`.",
+            "A wish to cancel is a fact on the run (`cancel_requested_at`), not a status: pages show *cancelling*",
+            "until the model's stream is closed and every process is gone, and only then the run becomes `cancelled`.",
             "A run that lost its worker is only queued again: it comes back through the ordinary claim.",
             "",
         ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from runtime_core.engines.port import AskModel, AskPeople, Finish, GiveUp, Move, RunCall, View
+from runtime_core.errors import OutcomeUnknown
 from runtime_core.states import CallStatus
-from runtime_core.tools.ledger import OUTCOME_UNKNOWN, CallRecord
 
 _RUNNABLE = (CallStatus.EXECUTING, CallStatus.APPROVED)
 
@@ -15,9 +15,9 @@ class React:
     def next_move(self, view: View) -> Move:
         if not view.answered:
             return AskModel()
-        if any(_is_stopped(call) for call in view.calls):
+        if _is_stopped(view):
             return GiveUp(
-                "outcome_unknown", "A person stopped the run: a tool's outcome is unknown."
+                OutcomeUnknown.code, "A person stopped the run: a tool's outcome is unknown."
             )
         if any(call.status is CallStatus.UNKNOWN for call in view.calls):
             return AskPeople()
@@ -29,6 +29,9 @@ class React:
         return AskModel() if view.calls else Finish(view.text)
 
 
-def _is_stopped(call: CallRecord) -> bool:
-    """True if a person stopped the run because nobody knows whether this call happened."""
-    return call.status is CallStatus.CANCELLED and call.error_code == OUTCOME_UNKNOWN
+def _is_stopped(view: View) -> bool:
+    """True if a person stopped the run because nobody knows whether a call happened."""
+    return any(
+        call.status is CallStatus.CANCELLED and call.error_code == OutcomeUnknown.code
+        for call in view.calls
+    )

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from runtime_core import ports
+from runtime_core.errors import OutcomeUnknown
 from runtime_core.limits import limits
 from runtime_core.models import Interrupt, ToolCall
 from runtime_core.sanitize import canonical, clip, storable, storable_text
@@ -21,7 +22,6 @@ from runtime_core.states import CallStatus, InterruptStatus
 from runtime_core.values import Effect, Json, Risk, ToolOutcome
 
 _MALFORMED = frozenset(("invalid_arguments", "unknown_tool"))
-OUTCOME_UNKNOWN = "outcome_unknown"
 _NOBODY_KNOWS = "Interrupted: it is not known whether it happened."
 _APPROVED = (InterruptStatus.APPROVED.value, InterruptStatus.EDITED.value)
 
@@ -204,7 +204,7 @@ def told(call: CallRecord) -> tuple[str, str, str, str]:
             return call.call_id, call.tool, f"Error: {text}", "failed"
         case CallStatus.UNKNOWN | CallStatus.EXECUTING:
             return call.call_id, call.tool, _NOBODY_KNOWS, "failed"
-        case CallStatus.CANCELLED if call.error_code == OUTCOME_UNKNOWN:
+        case CallStatus.CANCELLED if call.error_code == OutcomeUnknown.code:
             return call.call_id, call.tool, _NOBODY_KNOWS, "failed"
         case _:
             return call.call_id, call.tool, "Not executed: the run was interrupted.", "failed"
