@@ -117,7 +117,7 @@ def fork(request: HttpRequest, run_id: uuid.UUID, payload: ForkRun) -> HttpRespo
     """Start another run from one of this run's checkpoints; the answer is the new run."""
 
     def act(who: Actor, run: Run) -> Any:
-        return commands.fork_run(who, run, payload.checkpoint_id, payload.changes)
+        return commands.fork_run(who, run, payload.checkpoint_id, payload.changes.given())
 
     return _changed(request, run_id, act)
 

@@ -92,11 +92,22 @@ class ResumeRun(StrictBody):
     limits: LimitsIn | None = None
 
 
+class ForkChanges(StrictBody):
+    """What is different from the checkpoint on."""
+
+    input: InputText | None = None
+    limits: LimitsIn | None = None
+
+    def given(self) -> dict[str, Any]:
+        """Only what was given."""
+        return self.model_dump(exclude_none=True)
+
+
 class ForkRun(StrictBody):
     """From which checkpoint, and what is different from there."""
 
     checkpoint_id: Uuid
-    changes: Metadata = Field(default_factory=dict)
+    changes: ForkChanges = Field(default_factory=ForkChanges)
 
 
 class UsageOut(Schema):

@@ -232,3 +232,19 @@ def test_a_key_used_in_one_project_gives_nothing_to_a_token_of_another(room: Roo
 
     assert (status, refused, problem["code"]) == (201, 409, "idempotency_mismatch")
     assert run["id"] not in str(problem)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"limits": "x"}, {"limits": {"max_steps": 0}}, {"input": 5}, {"agent": "other"}, "x", [1]],
+)
+def test_a_fork_with_changes_that_mean_nothing_is_refused(
+    room: Room, ana: Api, changes: Any
+) -> None:
+    run = room.run("completed")
+    body = {"checkpoint_id": str(run.id), "changes": changes}
+
+    status, problem = ana.post(f"/runs/{run.id}/fork", body)
+
+    assert (status, problem["code"]) == (422, "invalid_input")
+    assert problem["detail"].startswith("changes")
