@@ -241,7 +241,7 @@ def test_a_key_used_in_one_project_gives_nothing_to_a_token_of_another(room: Roo
 def test_a_fork_with_changes_that_mean_nothing_is_refused(
     room: Room, ana: Api, changes: Any
 ) -> None:
-    run = room.run("completed")
+    run = room.run()
     body = {"checkpoint_id": str(run.id), "changes": changes}
 
     status, problem = ana.post(f"/runs/{run.id}/fork", body)
