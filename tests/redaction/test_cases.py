@@ -103,6 +103,13 @@ def test_h2_no_field_is_a_way_out(canary: str, place: str) -> None:
     assert canary[8:] not in json.dumps(ENGINE.redact(value).value)
 
 
+@pytest.mark.parametrize("prefix, length", [("sk-test-", 40), ("ghp_", 36), ("sk-proj-", 48)])
+def test_h2_a_key_of_letters_alone_is_found(prefix: str, length: int) -> None:
+    letters = "".join(chr(ord("aA"[n % 3 == 0]) + n * 11 % 26) for n in range(length))
+
+    assert letters not in ENGINE.text(f"Deploy with {prefix}{letters} please")
+
+
 def test_h2_an_exception_and_its_causes_are_kept_as_type_and_redacted_text() -> None:
     try:
         try:

@@ -287,6 +287,9 @@ class Family:
         return Span(start, end, self.label)
 
     def _is_random(self, token: str) -> bool:
+        # No word is this long: letters alone will do.
+        if self.label == "github" or (self.label == "llm_key" and _LONG_PART.search(token)):
+            return True
         if self.label == "llm_key" and token.startswith(("sk-", "pa-")):
             return sum(c.isdigit() for c in token) >= 2 and not re.fullmatch(
                 r"(?:[a-z]+\d?-)+[a-z]*\d?", token
@@ -300,6 +303,7 @@ class Family:
         )
 
 
+_LONG_PART = re.compile(r"[A-Za-z0-9]{32}")
 _MASK = re.compile(r"[xX]{8}|0{10}|\*{4}")
 
 
