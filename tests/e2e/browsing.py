@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request, expect
 
 from runtime_core.demo import PASSWORD
 from tests.config.stack_process import BASE
@@ -19,6 +17,8 @@ FAILURES = BASE / "test-results"
 TIMEOUT_MS = 15_000
 RUN_PAGE = re.compile(r"/runs/[0-9a-f-]{36}/$")
 _axe: Any = Axe()
+# Two cores may be shared with other work; what passes does so in a fraction of this.
+expect.set_options(timeout=TIMEOUT_MS)
 
 
 class Person:
@@ -81,19 +81,6 @@ class Person:
 
     def _asked_for(self, request: Request) -> None:
         self.requests.append(request.url)
-
-
-@contextmanager
-def person(product: Product, browser: Browser, name: str = "", **options: Any) -> Iterator[Person]:
-    """Somebody at a browser, whose pages are photographed where the test fails."""
-    somebody = Person(product, browser, name, **options)
-    try:
-        yield somebody
-    except BaseException:
-        photograph(somebody)
-        raise
-    finally:
-        somebody.context.close()
 
 
 def photograph(somebody: Person) -> None:

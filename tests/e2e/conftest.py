@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.e2e.browsing import Person, person
+from tests.e2e.browsing import Person, photograph
 from tests.e2e.product import Product, remove
 
 People = Callable[..., Person]
+FAILED = pytest.StashKey[bool]()
 
 
 @pytest.fixture(scope="session")
@@ -41,15 +41,29 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let fixtures know, while they end, whether their test has failed."""
+    report = yield
+    if report.when == "call":
+        item.stash[FAILED] = report.failed
+    return report
+
+
 @pytest.fixture
-def people(product: Product, chromium: Browser) -> Iterator[People]:
-    """Seats somebody at a browser of their own: `people("approver")`."""
-    with ExitStack() as seats:
+def people(product: Product, chromium: Browser, request: pytest.FixtureRequest) -> Iterator[People]:
+    """Seats somebody at a browser of their own: `people("approver")`. A failure leaves pictures of all pages."""
+    seats: list[Person] = []
 
-        def seat(name: str = "", **options: Any) -> Person:
-            return seats.enter_context(person(product, chromium, name, **options))
+    def seat(name: str = "", **options: Any) -> Person:
+        seats.append(Person(product, chromium, name, **options))
+        return seats[-1]
 
-        yield seat
+    yield seat
+    for somebody in seats:
+        if request.node.stash.get(FAILED, False):
+            photograph(somebody)
+        somebody.context.close()
 
 
 @pytest.fixture

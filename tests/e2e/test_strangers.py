@@ -18,7 +18,6 @@ from websockets.sync.client import ClientConnection, connect
 from config.urls import urlpatterns, websocket_urlpatterns
 from tests.e2e.conftest import People
 from tests.e2e.product import Product
-from tests.e2e.test_browser_journey import RUN_PAGE
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -63,8 +62,9 @@ def test_a_stranger_gets_404_on_every_page_of_a_project(product: Product, ids: I
                 lists.append(route)
                 continue
             assert answer.status_code == 404, address
+            # A page that takes no form refuses every one, before it looks at what the address names.
             sent = client.post(f"/{address}", data={"action": "approve"}, headers=headers)
-            assert sent.status_code == 404, address
+            assert sent.status_code in (404, 405), address
     assert {"", "runs/", "inbox/", "traces/", "audit/", "agents/"} <= set(lists)
 
 
@@ -116,14 +116,10 @@ def test_j2_a_logout_in_another_tab_ends_the_sockets(product: Product, people: P
     operator = people()
     operator.take_session(product.log_in("operator"))
     opened: list[WebSocket] = []
+    run = product.start_run("slow", "Tell a long story")
     page = operator.context.new_page()
     page.on("websocket", lambda one: opened.append(one))
-    page.goto("/runs/new/")
-    page.get_by_label("Agent").select_option(label="slow")
-    page.get_by_label("Task").fill("Tell a long story")
-    page.get_by_role("button", name="Start run").click()
-    page.wait_for_url(RUN_PAGE)
-    run = page.url.rstrip("/").rsplit("/", 1)[-1]
+    page.goto(f"/runs/{run}/")
     expect(page.locator("[data-answer-text]")).to_contain_text("once upon a time")
 
     other = operator.open("/agents/")
@@ -131,12 +127,14 @@ def test_j2_a_logout_in_another_tab_ends_the_sockets(product: Product, people: P
 
     banner = page.locator("[data-connection]")
     expect(banner.get_by_role("link", name="Sign in")).to_be_visible()
+    for one in opened:
+        if not one.is_closed():
+            one.wait_for_event("close")
     heard: list[str | bytes] = []
     for one in opened:
         one.on("framereceived", lambda frame: heard.append(frame))
     # The run goes on, and the page that is still open learns nothing of it.
     product.wait_for_status(run, "completed")
-    assert all(one.is_closed() for one in opened)
     assert heard == []
     expect(page.locator("#run-header")).not_to_contain_text("Completed")
     page.reload()
