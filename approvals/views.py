@@ -16,6 +16,7 @@ from approvals import commands, pages, queries
 from approvals.decision_form import DecisionForm, empty_form, error_field, read_form
 from approvals.queries import Filters, Shown
 from runtime_core.errors import DecisionConflict, InvalidPayload, NotAllowed, NotFound
+from runtime_core.sanitize import storable_text
 from runtime_core.states import InterruptStatus
 from runtime_core.values import Actor, Risk
 
@@ -57,7 +58,7 @@ def filters_of(request: HttpRequest) -> Filters:
     return Filters(
         view=view if view in queries.VIEWS else queries.default_view(request.user),
         risk=risk if risk in list(Risk) else "",
-        agent=request.GET.get("agent", "")[:60],
+        agent=storable_text(request.GET.get("agent", ""))[:60],
     )
 
 

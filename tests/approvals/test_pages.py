@@ -87,6 +87,10 @@ def test_filters_are_the_address(world: World, approver: Client) -> None:
     assert 'value="critical" selected' in page
 
 
+def test_filters_that_nothing_can_have_find_nothing(approver: Client) -> None:
+    assert approver.get("/inbox/?view=x&risk=x&agent=%00").status_code == 200
+
+
 def test_nothing_there_is_not_the_same_as_nothing_found(world: World, approver: Client) -> None:
     assert "Nothing needs you" in text_of(approver.get("/inbox/"))
 
