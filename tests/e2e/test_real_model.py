@@ -45,7 +45,7 @@ def run_with(world: World, env: dict[str, str], provider: Provider, agent: str, 
     """A run of one of the demo's agents, and a worker whose settings name the provider's model."""
     (definition,) = [one for one in definitions(Path(settings.BASE_DIR) / AGENTS) if one["name"] == agent]
     assert definition["script"] and "model" not in definition
-    commands.apply_agent(actor(world.alice), world.project, {**definition, "project": None})
+    commands.apply_agent(actor(world.alice), world.project, definition)
     more = {"INTERLOCK_MODEL": "openai-chat:x", "OPENAI_BASE_URL": provider.base_url, "OPENAI_API_KEY": "not-a-real-key"}
     worker = Worker({**env, **more}).start()
     run = commands.start_run(actor(world.alice), project=world.project, agent=agent, input=task)
