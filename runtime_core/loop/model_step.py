@@ -64,21 +64,26 @@ def _model_call(work: Work, request: list[ModelMessage]) -> ModelCall:
         model=work.definition.get("model"),
         script=work.definition.get("script"),
         instructions=work.definition.get("instructions", ""),
-        messages=tuple(wire.paired([*work.history, *request])),
+        messages=(*work.history, *request),
         tools=tuple(tool.spec for tool in work.tools.values()),
     )
 
 
 def _listen(call: ModelCall, hold: Hold, deltas: DeltaWriter) -> Answer:
-    answer = None
-    for part in gateway.stream(call, hold.stop):
-        match part:
-            case TextDelta(text, last):
-                deltas.feed(text, last=last)
-            case Answer():
-                answer = part
-            case _:
-                pass  # reasoning is neither shown nor stored
+    answer, rest = None, ""
+    try:
+        for part in gateway.stream(call, hold.stop):
+            match part:
+                case TextDelta(text, True):
+                    rest += text  # redacting it as a whole costs less than piece by piece
+                case TextDelta(text):
+                    deltas.feed(text)
+                case Answer():
+                    answer = part
+                case _:
+                    pass  # reasoning is neither shown nor stored
+    finally:
+        deltas.feed(rest, last=True)
     if answer is None:
         raise ModelProtocolError()
     return answer

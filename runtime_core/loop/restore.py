@@ -36,14 +36,15 @@ def restore(claim: Claim, run: Run) -> Work:
         .values_list("run_id", "step", "body")
     )
     own = [body for run_id, _, body in rows if run_id == run.id]
-    checkpoint = Checkpoint.objects.filter(run_id=run.id).order_by("-id").first()
+    began = run.next_step > 0  # else there is nothing of it yet but what it was asked
+    checkpoint = Checkpoint.objects.filter(run_id=run.id).order_by("-id").first() if began else None
     rolling = snapshot.verify(checkpoint, own)
     try:
         history = [wire.load(json.loads(body)) for _, _, body in rows]
     except ValueError as error:
         raise StateUnusable("A message of the conversation cannot be read any more.") from error
     last_step = rows[-1][1] if rows else -1
-    calls = [call for call in ledger.load(run.id) if call.step == last_step]
+    calls = [call for call in ledger.load(run.id) if call.step == last_step] if began else []
     tools = registry()
     work = Work(
         claim=claim,
