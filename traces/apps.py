@@ -5,6 +5,7 @@ from django.apps import AppConfig
 
 class TracesConfig(AppConfig):
     name = "traces"
+    verbose_name = "Traces and audit"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
