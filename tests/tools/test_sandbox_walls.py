@@ -146,6 +146,12 @@ def test_a_fork_bomb_is_ended(workspace: Path) -> None:
     assert run(workspace, "true").exit_code == 0
 
 
+def test_a_command_ends_before_the_disk_is_full(workspace: Path) -> None:
+    limits = SandboxLimits(spare_disk_bytes=10**18)
+    fills = "while :; do head -c 1000 /dev/zero >> big; sleep 0.05; done"
+    assert run(workspace, "sh", "-c", fills, limits=limits).status == "disk_limit"
+
+
 def test_the_exit_code_is_the_commands(workspace: Path) -> None:
     assert run(workspace, "sh", "-c", "exit 3").exit_code == 3
     assert run(workspace, "sh", "-c", "kill -9 $$").exit_code == 137

@@ -71,6 +71,7 @@ _NOTES = {
     "output_limit": "Ended because it printed too much.",
     "memory_limit": "Ended because it used too much memory.",
     "process_limit": "Ended because it started too many processes.",
+    "disk_limit": "Ended because the disk was about to be full.",
 }
 
 

@@ -67,6 +67,8 @@ class SandboxLimits:
     open_files: int = 1_024
     file_bytes: int = 200 * _MB
     tmp_bytes: int = 200 * _MB
+    spare_disk_bytes: int = 500 * _MB
+    """What a command must leave free on the workspace's disk, where the database may live too."""
     output_bytes: int = 64 * _MB
     """Output after which it is killed; what is kept of it is `limits().tool_result_bytes`."""
 
@@ -75,8 +77,8 @@ class SandboxLimits:
 class Completed:
     """How a command ended. `exit_code` counts only for `exited`; 128 + n means killed by signal n.
 
-    `status`: exited, timed_out, cancelled, output_limit, memory_limit, process_limit. `duration` in
-    seconds.
+    `status`: exited, timed_out, cancelled, output_limit, memory_limit, process_limit, disk_limit.
+    `duration` in seconds.
     """
 
     status: str
@@ -128,7 +130,7 @@ class Sandbox:
             )
             gate = ["/bin/sh", "-c", self._gate(timeout), "sh", *argv]
             process = _Process(
-                [str(program), *options, *gate], tuple(data_fds.values()), self.limits
+                [str(program), *options, *gate], tuple(data_fds.values()), workspace, self.limits
             )
             return process.run(timeout, stop, on_output)
 
@@ -145,8 +147,11 @@ class Sandbox:
 
 
 class _Process:
-    def __init__(self, command: list[str], fds: tuple[int, ...], bounds: SandboxLimits) -> None:
-        self._command, self._fds, self._bounds = command, fds, bounds
+    def __init__(
+        self, command: list[str], fds: tuple[int, ...], workspace: Path, bounds: SandboxLimits
+    ) -> None:
+        self._command, self._fds = command, fds
+        self._workspace, self._bounds = workspace, bounds
 
     def run(
         self, timeout: float, stop: threading.Event, on_output: Callable[[str], None] | None
@@ -247,7 +252,11 @@ class _Process:
         used = usage(first)
         if used.memory_bytes > self._bounds.memory_bytes:
             return "memory_limit"
-        return "process_limit" if used.processes > self._bounds.processes + _OWN_PROCESSES else ""
+        if used.processes > self._bounds.processes + _OWN_PROCESSES:
+            return "process_limit"
+        disk = os.statvfs(self._workspace)
+        is_full = disk.f_bavail * disk.f_frsize < self._bounds.spare_disk_bytes
+        return "disk_limit" if is_full else ""
 
 
 class _News:
