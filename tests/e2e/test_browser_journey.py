@@ -257,7 +257,8 @@ def test_a_critical_call_wants_its_name_typed(
     approver = people("approver")
     run = product.start_run("eraser")
     detail = open_request(approver, product, run)
-    approve = detail.get_by_role("button", name="Approve as asked").or_(detail.get_by_role("button", name="Approve")).first
+    as_asked = detail.get_by_role("button", name="Approve as asked")
+    approve = as_asked.or_(detail.get_by_role("button", name="Approve")).first
     expect(approve).to_have_attribute("aria-disabled", "true")
 
     box = detail.get_by_label("Type erase_board to confirm").first

@@ -17,7 +17,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
 MADE_OF_TEXT = f"""
     () => [...document.querySelectorAll(
-        "img[src*='{MARK}'], .{MARK}, [hx-post*='{MARK}'], [onerror], [onload], a[href^='javascript:'], main script, svg [onload]"
+        "img[src*='{MARK}'], .{MARK}, [hx-post*='{MARK}'], [onerror], [onload], " +
+        "a[href^='javascript:'], main script, svg [onload]"
     )].map((node) => node.outerHTML.slice(0, 200))
 """
 

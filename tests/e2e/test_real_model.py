@@ -46,7 +46,11 @@ def run_with(world: World, env: dict[str, str], provider: Provider, agent: str, 
     (definition,) = [one for one in definitions(Path(settings.BASE_DIR) / AGENTS) if one["name"] == agent]
     assert definition["script"] and "model" not in definition
     commands.apply_agent(actor(world.alice), world.project, definition)
-    more = {"INTERLOCK_MODEL": "openai-chat:x", "OPENAI_BASE_URL": provider.base_url, "OPENAI_API_KEY": "not-a-real-key"}
+    more = {
+        "INTERLOCK_MODEL": "openai-chat:x",
+        "OPENAI_BASE_URL": provider.base_url,
+        "OPENAI_API_KEY": "not-a-real-key",
+    }
     worker = Worker({**env, **more}).start()
     run = commands.start_run(actor(world.alice), project=world.project, agent=agent, input=task)
     advance(run.id)
@@ -76,12 +80,12 @@ def test_the_refund_desk_works_on_a_real_model(
     assert ended.input_tokens == 300 and ended.output_tokens == 60
     assert [refund.order.number for refund in Refund.objects.select_related("order")] == ["A-1001"]
     assert Order.objects.get(number="A-1001").refundable() == 0
-    assert [said for said in texts(run).values()] == [
+    assert list(texts(run).values()) == [
         "Let me look it up.", "I would refund all of it.", "The refund is on its way.",
     ]  # fmt: skip
     assert [move[1] for move in statuses(run)][-1] == "completed"
     assert provider.refused == []
-    assert {key for key in provider.keys} == {"Bearer not-a-real-key"}
+    assert set(provider.keys) == {"Bearer not-a-real-key"}
     first, second, third = provider.requests
     assert {one["function"]["name"] for one in first["tools"]} == {"lookup_order", "issue_refund"}
     assert first["messages"][-1]["role"] == "user" and first["model"] == "x"

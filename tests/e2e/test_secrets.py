@@ -64,8 +64,8 @@ def test_h2_h7_secrets_stay_in_the_raw_columns(
 def test_h2_secrets_in_addresses_and_headers_are_not_logged(product: Product) -> None:
     secret = CANARIES["error"]
     with httpx.Client(base_url=product.origin, cookies=product.cookies("operator"), timeout=30) as client:
-        for path in (f"/runs/?agent={secret}", f"/{secret}/", f"/audit/?actor={secret}", f"/api/v1/runs?agent={secret}"):
-            client.get(path, headers={"User-Agent": secret, "Referer": f"{product.origin}/?key={secret}"})
+        for path in ("/runs/?agent=", "/", "/audit/?actor=", "/api/v1/runs?agent="):
+            client.get(f"{path}{secret}", headers={"User-Agent": secret, "Referer": f"{product.origin}/?key={secret}"})
         client.post("/login/", data={"username": secret, "password": secret})
         client.post("/api/v1/runs", json={"agent": secret, "input": secret, secret: 1})
     with httpx.Client(base_url=product.origin, timeout=30) as nobody:
@@ -111,7 +111,8 @@ def every_row_is_clean(product: Product) -> None:
     tables = product.rows("SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'")
     for table in (row["name"] for row in tables):
         rest = "to_jsonb(t)" + "".join(f" - '{column}'" for column in RAW.get(table, ()))
-        rows: list[dict[str, Any]] = product.rows(f'SELECT ({rest})::text AS text FROM "{table}" t')
+        query = f'SELECT ({rest})::text AS text FROM "{table}" t'  # noqa: S608 - names from the catalogue
+        rows: list[dict[str, Any]] = product.rows(query)
         clean(f"the table {table}", "\n".join(row["text"] for row in rows))
 
 

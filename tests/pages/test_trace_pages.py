@@ -144,7 +144,7 @@ def test_the_audit_raises_the_alarm_when_the_anchor_does_not_fit(
 def test_agents_show_what_they_may_do(world: World, as_user: Login) -> None:
     page = as_user(world.viewer).get("/agents/").content.decode()
 
-    rows = {name: page.split(f'<th scope="row">{name}')[1].split("</tr>")[0]
+    rows = {name: page.split(f'<th scope="row"><span>{name}')[1].split("</tr>")[0]
             for name in ("read_file", "write_file", "run_command")}  # fmt: skip
     assert ">allow<" in rows["read_file"]
     assert ">ask<" in rows["write_file"]
