@@ -102,7 +102,9 @@ def _status(row: EventRow, data: dict[str, Any]) -> None:
 
 
 def _step(row: EventRow, data: dict[str, Any]) -> None:
-    row.what = f"Step {data.get('index', '')}"
+    index = data.get("index")
+    # People count from one.
+    row.what = f"Step {index + 1}" if isinstance(index, int) else "Step"
     row.said = "asks the model" if data.get("kind") == "model" else "runs a tool"
 
 

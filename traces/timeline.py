@@ -89,7 +89,7 @@ def _bar_of_run(run: Run) -> Bar:
 def _bar_of_step(step: Step) -> Bar:
     failed = step.status == "failed"
     return Bar(
-        name=f"step {step.index} · model",
+        name=f"step {step.index + 1} · model",
         icon="cross" if failed else "model",
         tone=_STEP_TONES.get(step.status, "info"),
         kinds="step error" if failed else "step",
