@@ -35,7 +35,7 @@ lint: $(DEV) ## Check style, types, layers, migrations and templates
 	$(LINT_ENV) $(VENV)/bin/mypy
 	$(LINT_ENV) $(VENV)/bin/lint-imports
 	$(LINT_ENV) $(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
-	$(VENV)/bin/djlint --lint --quiet templates
+	$(VENV)/bin/djlint --lint --quiet templates approvals traces runtime_core
 
 bench: $(DEV) ## Measure, and print the table of docs/performance.md
 	$(PY) -m benchmarks $(ARGS)
