@@ -73,7 +73,8 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "runtime_core.api.problems.ProblemMiddleware",  # outermost: it rewrites what the others answer
+    "runtime_core.api.private.PrivateMiddleware",  # outermost: problems are answers too
+    "runtime_core.api.problems.ProblemMiddleware",  # it rewrites what the others answer
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",

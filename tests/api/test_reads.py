@@ -151,3 +151,11 @@ def test_agents_and_tools_are_listed(room: Room, ana: Api) -> None:
     read = next(tool for tool in tools["items"] if tool["name"] == "read_file")
     assert (read["risk"], read["effect"]) == ("low", "read")
     assert read["schema"]["type"] == "object"
+
+
+def test_no_cache_keeps_an_answer(room: Room, ana: Api) -> None:
+    run = room.run()
+
+    for path in (f"/runs/{run.id}", "/interrupts", "/nothing"):
+        answer = ana.client.get(f"/api/v1{path}", headers=ana.headers)
+        assert answer["Cache-Control"] == "no-store"
