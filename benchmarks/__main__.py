@@ -25,15 +25,15 @@ Measured = Callable[[Place, bool], Iterator[Figure]]
 def _steps(here: Place, quick: bool) -> Iterator[Figure]:
     floor = Floor(here, seconds=1 if quick else 2)
     if quick:
-        return steps.measure(here, floor, rounds=2, runs=2, long=False)
+        return steps.measure(here, floor, rounds=1, runs=2, long=False)
     return steps.measure(here, floor, rounds=3, runs=12, long=True)
 
 
 SECTIONS: dict[str, Measured] = {
     "steps": _steps,
-    "resume": lambda here, quick: latency.resume(here, 10 if quick else 60),
-    "cancel": lambda here, quick: latency.cancel(here, 5 if quick else 20),
-    "http": lambda here, quick: web.http(here, 10 if quick else 60),
+    "resume": lambda here, quick: latency.resume(here, 5 if quick else 60),
+    "cancel": lambda here, quick: latency.cancel(here, 3 if quick else 20),
+    "http": lambda here, quick: web.http(here, 5 if quick else 60),
     "fanout": lambda here, quick: web.fanout(here, 2 if quick else 5),
 }
 
