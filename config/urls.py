@@ -6,7 +6,9 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
+from django.templatetags.static import static
 from django.urls import URLPattern, URLResolver, include, path
+from django.views.generic import RedirectView
 
 from approvals.consumers import InboxPageSocket
 from config import health, metrics
@@ -17,6 +19,8 @@ from traces.consumers import RunPageSocket
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
+    # Browsers ask here where a page names no icon, as the admin's do not.
+    path("favicon.ico", RedirectView.as_view(url=static("img/favicon.svg"))),
     path("metrics", metrics.metrics, name="metrics"),
     path("admin/", admin.site.urls),
     path("api/v1/", api.urls),
