@@ -44,7 +44,7 @@ def test_by_mouse(product: Product, people: People, nothing_open: None) -> None:
     expect(detail).to_contain_text("medium risk")
     expect(detail).to_contain_text("Slugify", ignore_case=True)
     expect(detail.locator(".facts")).to_contain_text("code-fixer for operator in Demo")
-    expect(detail).to_contain_text("rule wants a person to decide")
+    expect(detail).to_contain_text("wants a person to decide")
     diff = detail.get_by_role("group", name="Change to the file")
     expect(diff).to_contain_text("@@ -1,6 +1,12 @@")
     expect(diff.locator("del", has_text='return title.lower().replace(" ", separator)')).to_have_count(1)
@@ -208,10 +208,9 @@ def test_a_call_can_be_answered_instead_of_run(
     detail.get_by_role("button", name="Answer instead").click()
 
     expect(detail.page.locator(".receipt")).to_contain_text("Answered")
-    # The agent believes it, runs the real tests, sees them fail and asks again.
-    product.decide(product.open_interrupt(run), "reject", reason="Leave it.")
     product.wait_for_status(run, "completed")
     assert file.read_text() == before
+    assert product.one("SELECT attempts FROM tool_call WHERE run_id = %s AND tool = 'write_file'", run) == 0
     told = product.rows("SELECT body FROM message WHERE run_id = %s", run)
     assert any("I have written the file myself" in row["body"] for row in told)
     approver.check()
