@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from runtime_core import commands, gateway
+from runtime_core.gateway import messages as wire
 from runtime_core.loop import model_step, restore, tool_step
 from runtime_core.loop.control import watch
 from runtime_core.models import Checkpoint, Run
@@ -38,7 +39,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     stream = gateway.stream
 
     def listen(asked: Any, stop: Any) -> Any:
-        parts = [part for message in asked.messages for part in message.parts]
+        parts = [part for message in wire.sendable(asked.messages) for part in message.parts]
         heard.extend(str(p.content) for p in parts if p.part_kind == "tool-return")
         return stream(asked, stop)
 
