@@ -417,7 +417,7 @@ POSITIVES: tuple[Positive, ...] = (
     ("gradle", "signingConfigs { release { storePassword 'gr4dle!st' keyPassword 'gr4dle!key' } }", ("gr4dle!st", "gr4dle!key",)),
     ("gradle", "RELEASE_STORE_PASSWORD=andr0idKs", ("andr0idKs",)),
     ("maven", "<password>{COQLCE6DU6GtcS5P=}</password>", ("COQLCE6DU6GtcS5P",)),
-    ("pip", "index-url = https://ci:P1p!tok@pypi.x.test/simple", ("P1p!tok",)),
+    ("pip", "index-url = https://ci:P1p!tok@packages.x.test/simple", ("P1p!tok",)),
     ("sbt", 'credentials += Credentials("R", "h", "u", "sbt-Pw81")', ("sbt-Pw81",)),
     ("ci", "  variables:\n    DEPLOY_TOKEN: gldt2x8d7f6a5b", ("gldt2x8d7f6a5b",)),
     ("ci", "run: docker login -u bob -p D0ck3r!x registry.test", ("D0ck3r!x",)),
