@@ -31,6 +31,8 @@ class Zygote:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            # A group of its own: one with a stopped member is hung up when its shell goes.
+            start_new_session=True,
         )
 
     def drive(
