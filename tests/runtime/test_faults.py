@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 
 TURNS = [
     {"text": "First a note. " * 8, "calls": [call("note", text="n1"), call("look")]},
-    {"text": "Then the book. " * 8, "calls": [call("ledger_append", text="pay")]},
+    {"text": "Then the book. " * 8, "calls": [call("ledger_append", text="pay {{input}}")]},
     {"text": "And the charge. " * 8, "calls": [call("charge", amount=7)]},
     {"text": "That is all. " * 8},
 ]
@@ -50,7 +50,7 @@ def look_after(world: World, runs: list[Run]) -> bool:
         reconcile.dispatch()
         for run in runs:
             for interrupt in open_interrupts(run):
-                done = interrupt.kind == "outcome_unknown" and "pay" in effects()
+                done = interrupt.kind == "outcome_unknown" and f"pay {run.input}" in effects()
                 if done:
                     decide_on(interrupt, world.bob, "respond", response="it is in the book")
                 else:
@@ -73,7 +73,7 @@ def ends_right(world: World, runs: list[Run], seconds: float = 60) -> None:
         results = Counter(e.data["call_id"] for e in events(run, "tool_call_result"))
         assert set(results.values()) == {1}
     counts = Counter(effects())
-    assert counts["pay"] == len(runs)
+    assert [counts[f"pay {run.input}"] for run in runs] == [1] * len(runs)
     assert sum(n for line, n in counts.items() if line.startswith("charge:")) == len(runs)
     assert sum(n for line, n in counts.items() if line.endswith(":n1")) == len(runs)
 
@@ -128,7 +128,7 @@ def test_valkey_is_killed_and_comes_back_in_the_middle(
 def test_all_that_valkey_knows_is_wiped_in_the_middle(
     world: World, worker: Worker, broker: redis.Redis
 ) -> None:
-    runs = [world.start(TURNS, chunk_ms=5) for _ in range(3)]
+    runs = [world.start(TURNS, chunk_ms=5, input=f"run {n}") for n in range(3)]
     stop = threading.Event()
 
     def wipe() -> None:
@@ -185,7 +185,7 @@ def test_workers_are_killed_one_after_the_other_under_load(
     first, second = Worker(worker_env), Worker(worker_env)
     try:
         first.start()
-        runs = [world.start(TURNS, chunk_ms=3) for _ in range(4)]
+        runs = [world.start(TURNS, chunk_ms=3, input=f"run {n}") for n in range(4)]
         wait_until(lambda: any(map(texts, runs)), 20, "they work")
         look_after(world, runs)
         first.kill()
