@@ -11,10 +11,11 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_init, worker_shutdown, worker_shutting_down
 
-from runtime_core import decisions
+from runtime_core import decisions, ports
 from runtime_core.loop.control import watch
 from runtime_core.scheduling import reconcile as scheduling
 from runtime_core.scheduling.slots import slots
+from runtime_core.tools import registry
 
 WORKER = f"{socket.gethostname()}:{os.getpid()}"
 
@@ -48,9 +49,13 @@ def expire() -> None:
 
 
 @worker_init.connect
-def load_providers(**_: Any) -> None:
-    """Load what asks models now: later it would hold up every stream of the process for seconds."""
+def load_all(**_: Any) -> None:
+    """Load now, on one thread, what runs need: later it would hold up every stream of the process for seconds."""
     importlib.import_module("runtime_core.gateway.provided")
+    registry()
+    for port in (ports.redactor, ports.audit, ports.spans, ports.decision_guard):
+        port()
+    slots(WORKER)
 
 
 @worker_shutting_down.connect

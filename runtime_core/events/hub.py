@@ -246,7 +246,7 @@ class Hub:
         while True:
             try:
                 await self._take_hints()
-            except (RedisError, OSError) as error:
+            except (RedisError, OSError, ValueError) as error:
                 _log.warning("no hints from Valkey, polling instead: %s", error)
             await asyncio.sleep(SUBSCRIBE_AGAIN_S)
 

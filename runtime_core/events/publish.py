@@ -93,7 +93,7 @@ def _publish(*hints: str) -> None:
         return
     try:
         _send(hints)
-    except (redis.RedisError, OSError) as error:
+    except Exception as error:  # noqa: BLE001 - a hint must never cost a run; the client raises ValueError too
         _resting_until = clock.monotonic() + _REST_S
         _log.warning("no hint sent, watchers will poll: %s", error)
 
@@ -108,6 +108,10 @@ def _send(hints: Sequence[str]) -> None:
         link.send_packed_command(packed)  # type: ignore[no-untyped-call]
         for _ in hints:
             link.read_response()
+    except BaseException:
+        # What was not read would be taken for the answer to the next hint.
+        link.disconnect()
+        raise
     finally:
         pool.release(link)
 

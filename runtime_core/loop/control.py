@@ -23,6 +23,8 @@ from runtime_core.values import Claim
 log = structlog.get_logger(__name__)
 
 CHANNEL = "interlock:control"
+# The client raises a ValueError where a connection was closed while it read.
+_BROKER_ERRORS = (redis.RedisError, OSError, ValueError)
 # What overrules what: a lost lease forbids every write, so nothing else counts then.
 _WEIGHT = {"shutdown": 1, "deadline": 2, "cancel": 3, "lost": 4}
 
@@ -158,7 +160,7 @@ class _Signal:
                 self._pubsub = client.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
                 self._pubsub.subscribe(CHANNEL)
             self._pubsub.get_message(timeout=seconds)
-        except (redis.RedisError, OSError):
+        except _BROKER_ERRORS:
             self.close()
             time.sleep(seconds)
 
@@ -168,7 +170,7 @@ class _Signal:
             try:
                 pubsub.close()
                 pubsub.connection_pool.disconnect()
-            except (redis.RedisError, OSError):
+            except _BROKER_ERRORS:
                 log.debug("watch.signal_close")
 
 
@@ -183,5 +185,5 @@ def signal(run_id: uuid.UUID) -> None:
         )
         with client:
             client.publish(CHANNEL, str(run_id))
-    except (redis.RedisError, OSError):
+    except _BROKER_ERRORS:
         log.debug("control.signal_lost")

@@ -64,6 +64,7 @@ class Worker:
                 self.process.wait(10)
             except subprocess.TimeoutExpired:
                 self.kill()
+        print(self.output[-8_000:])  # shown by pytest where the test failed
         self.log.close()
 
 
