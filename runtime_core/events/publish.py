@@ -110,7 +110,7 @@ def _send(hints: Sequence[str]) -> None:
             link.read_response()
     except BaseException:
         # What was not read would be taken for the answer to the next hint.
-        link.disconnect()
+        link.disconnect()  # type: ignore[no-untyped-call]
         raise
     finally:
         pool.release(link)
