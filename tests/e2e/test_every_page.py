@@ -191,12 +191,24 @@ def check_policy(response: Response) -> None:
     assert response.headers["x-content-type-options"] == "nosniff"
 
 
+def settle(page: Page) -> None:
+    """Return when no transition is under way: half-way through one, colours are neither here nor there."""
+    page.evaluate(
+        "() => Promise.all(document.getAnimations()"
+        ".filter(a => a.effect.getComputedTiming().endTime !== Infinity)"
+        ".map(a => a.finished.catch(() => null)))"
+    )
+
+
 def check_look(page: Page) -> None:
     """No violation on a desk in light and dark nor on a phone; no sideways scroll."""
+    settle(page)
     found: dict[str, list[str]] = {}
     page.emulate_media(color_scheme="light")
+    settle(page)
     found["light"] = violations(page)
     page.emulate_media(color_scheme="dark")
+    settle(page)
     found["dark"] = violations(page, only="color-contrast")
     page.set_viewport_size(PHONE)
     found["390 px"] = sideways(page)
