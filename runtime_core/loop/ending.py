@@ -52,7 +52,7 @@ def end(
             steps=steps,
             messages=messages,
             changed_calls=[ledger.changed_row(before[c.id], c) for c in changed],
-            checkpoints=[_checkpoint(work, cause, len(messages))] if not messages else [],
+            checkpoints=[_checkpoint(work, cause)] if not messages else [],
             events=events,
             audits=[ended_audit(work, to)] if to.ended else [],
             usage=usage or Usage(),
@@ -95,7 +95,7 @@ def _closing_messages(work: Work, calls: Sequence[CallRecord]) -> list[dict[str,
     return rows
 
 
-def _checkpoint(work: Work, reason: str, _new: int) -> dict[str, Json]:
+def _checkpoint(work: Work, reason: str) -> dict[str, Json]:
     return snapshot.row(
         step=work.next_step,
         reason=reason,
