@@ -23,7 +23,19 @@ class Run(models.Model):
     agent = models.ForeignKey(Agent, models.PROTECT, related_name="runs")
     agent_version = models.ForeignKey(AgentVersion, models.PROTECT, related_name="+")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
-    parent = models.ForeignKey("self", models.SET_NULL, null=True, related_name="children")
+    parent = models.ForeignKey(
+        "self",
+        models.SET_NULL,
+        null=True,
+        related_name="children",
+        help_text="Whose tool call started it, or which run it was forked from.",
+    )
+    parent_call = models.UUIDField(
+        null=True, unique=True, help_text="The tool call that it answers; a call has one child."
+    )
+    path = models.JSONField(
+        default=list, help_text="From the first run down: [agent, id of the call] each."
+    )
     title = models.CharField(max_length=120)
     input = models.TextField(help_text="Redacted; what the model reads is the thread's message.")
     metadata = models.JSONField(default=dict)
@@ -107,6 +119,11 @@ class Run(models.Model):
     def state(self) -> RunStatus:
         """The status as its enum."""
         return RunStatus(self.status)
+
+    @property
+    def is_child(self) -> bool:
+        """True if it answers a tool call of its parent; a fork has a parent too and answers nobody."""
+        return self.parent_call is not None
 
     @property
     def cancelling(self) -> bool:
