@@ -20,6 +20,7 @@ from runtime_core.errors import InvalidPayload, NotAllowed, NotFound
 from runtime_core.models import Interrupt
 from runtime_core.sanitize import canonical, storable
 from runtime_core.states import ALLOWED_ACTIONS, InterruptKind, InterruptStatus
+from runtime_core.transactions import one_commit
 from runtime_core.values import Actor, Audit, Json
 
 REASON_MAX = 4_000
@@ -90,7 +91,7 @@ def record_viewing(actor: Actor, interrupt: Interrupt) -> None:
     """Keep in the audit that `actor` was shown raw arguments; once for a person and version."""
     if actor.user_id is None:
         return
-    with transaction.atomic():
+    with one_commit("viewed"):
         _, is_first = Viewing.objects.get_or_create(
             interrupt=interrupt, user_id=actor.user_id, version=interrupt.version
         )
@@ -110,7 +111,7 @@ def _decide(
     actor: Actor, interrupt: Interrupt, opinion: Opinion, token_project: uuid.UUID | None
 ) -> Interrupt:
     if interrupt.status == InterruptStatus.OPEN:
-        with transaction.atomic():
+        with one_commit("decide"):
             _wait_in_line()
             locked = decisions.lock(interrupt.id)
             interrupt = locked.interrupt
@@ -213,7 +214,7 @@ def _keep_denial(
 ) -> None:
     """Keep the attempt, of which nothing else is left, in a transaction of its own."""
     data = {"decision": opinion.action, "version": opinion.version, "reason": refusal.message}
-    with transaction.atomic():
+    with one_commit("denied"):
         ports.audit().record([_entry("decision.denied", actor, interrupt, data)])
 
 

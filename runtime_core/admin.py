@@ -7,7 +7,6 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group, User
-from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
@@ -33,6 +32,7 @@ from runtime_core.models import (
     ToolCall,
     ToolPermission,
 )
+from runtime_core.transactions import one_commit
 
 admin.site.site_header = "Interlock"
 admin.site.site_title = "Interlock admin"
@@ -106,7 +106,7 @@ class PersonAdmin(Recorded, UserAdmin):  # type: ignore[type-arg]
         self, request: HttpRequest, id: str, form_url: str = ""
     ) -> HttpResponse:
         """Set a person's password. Whoever does can decide in that person's name: it is recorded."""
-        with transaction.atomic():
+        with one_commit("password"):
             before = User.objects.filter(pk=id).values_list("password", flat=True).first()
             answer = super().user_change_password(request, id, form_url)
             person = User.objects.filter(pk=id).first()

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.db import transaction
-
 from runtime_core import ports
 from runtime_core.engines import engine
 from runtime_core.errors import InvalidInput
@@ -16,6 +14,7 @@ from runtime_core.sanitize import canonical, storable
 from runtime_core.tools import registry
 from runtime_core.tools.ledger import digest_of
 from runtime_core.tools.permission import Rule, parse_permissions
+from runtime_core.transactions import one_commit
 from runtime_core.values import Actor, Audit, Json
 
 FIELDS = {
@@ -44,7 +43,7 @@ def apply_agent(
     stored = {key: clean[key] for key in _STORED if key in clean}
     rules = parse_permissions(clean.get("permissions", {}))
     digest = digest_of(canonical(stored))
-    with transaction.atomic():
+    with one_commit("agent"):
         agent, _ = Agent.objects.get_or_create(project=project, name=clean["name"])
         agent = (
             Agent.objects.select_for_update(of=("self",)).select_related("current").get(id=agent.id)

@@ -34,6 +34,7 @@ from runtime_core.sanitize import canonical, storable, storable_text
 from runtime_core.scheduling.wake import wake_run
 from runtime_core.states import PARKED, RunStatus
 from runtime_core.tools import ledger
+from runtime_core.transactions import one_commit
 from runtime_core.transitions import NewEvent
 from runtime_core.values import Actor, Audit, Json
 
@@ -70,7 +71,7 @@ def start_run(
     bounds = requested({**chosen.current.definition.get("limits", {}), **(limits or {})})
     clean = _metadata(metadata)
     _refuse_when_full(project)
-    with transaction.atomic():
+    with one_commit("start"):
         thread = _thread(actor, project, thread_id)
         run = _insert_run(actor, chosen, thread, text, bounds, clean, chosen.current.id)
         _say(run, text)
@@ -83,7 +84,7 @@ def start_run(
 
 def cancel_run(actor: Actor, run: Run) -> Run:
     """Ask for the end of a run; one that nobody holds ends at once. IllegalTransition if it has ended."""
-    with transaction.atomic():
+    with one_commit("cancel"):
         locked = Run.objects.select_for_update().get(id=run.id)
         if locked.state.ended:
             raise IllegalTransition(
@@ -101,7 +102,7 @@ def cancel_run(actor: Actor, run: Run) -> Run:
 
 def pause_run(actor: Actor, run: Run) -> Run:
     """Ask a run to pause before its next step. IllegalTransition if it waits for a person or has ended."""
-    with transaction.atomic():
+    with one_commit("pause"):
         locked = Run.objects.select_for_update().get(id=run.id)
         if locked.state is RunStatus.RUNNING:
             Run.objects.filter(id=run.id).update(pause_requested_at=timezone.now())
@@ -115,7 +116,7 @@ def pause_run(actor: Actor, run: Run) -> Run:
 
 def resume_run(actor: Actor, run: Run, limits: Mapping[str, Any] | None = None) -> Run:
     """Set a paused run going again, with more to spend if `limits` says so (new totals, not additions)."""
-    with transaction.atomic():
+    with one_commit("resume"):
         locked = Run.objects.select_for_update().get(id=run.id)
         bounds = requested({**limits_json(locked), **(limits or {})})
         seq = transitions.move(run.id, RunStatus.PENDING, "resume")
@@ -133,7 +134,7 @@ def resume_run(actor: Actor, run: Run, limits: Mapping[str, Any] | None = None) 
 def retry_run(actor: Actor, run: Run) -> Run:
     """Set a failed or timed-out run going again from its last checkpoint, as its next attempt."""
     try:
-        with transaction.atomic():
+        with one_commit("retry"):
             seq = transitions.move(run.id, RunStatus.PENDING, "retry", new_attempt=True)
             _audit("run.retried", actor, run, attempt=run.attempt + 1)
     except IntegrityError:
@@ -157,7 +158,7 @@ def fork_run(
     version = run.agent_version
     bounds = requested({**limits_json(run), **(changes.get("limits") or {})})
     text = _input(changes["input"]) if "input" in changes else None
-    with transaction.atomic():
+    with one_commit("fork"):
         thread = Thread.objects.create(project=run.project, created_by_id=_person(actor))
         fork = _insert_run(actor, run.agent, thread, text or run.input, bounds, {}, version.id, run)
         _copy_messages(run, checkpoint, fork)
@@ -199,7 +200,7 @@ def _insert_run(
 ) -> Run:
     shown = ports.redactor().text(text)
     try:
-        with transaction.atomic():
+        with one_commit("insert"):
             return Run.objects.create(
                 project_id=agent.project_id,
                 thread=thread,

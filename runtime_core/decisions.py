@@ -34,6 +34,7 @@ from runtime_core.scheduling.wake import wake_run
 from runtime_core.states import CallStatus, InterruptKind, InterruptStatus, RunStatus
 from runtime_core.tools import gate, ledger, registry, schema
 from runtime_core.tracing import settled_span
+from runtime_core.transactions import one_commit
 from runtime_core.transitions import NewEvent
 from runtime_core.values import SYSTEM, Actor, Audit, Json
 
@@ -258,7 +259,7 @@ def _result_event(call: ToolCall) -> NewEvent:
 
 
 def _expire(interrupt_id: uuid.UUID) -> bool:
-    with transaction.atomic():
+    with one_commit("expire"):
         locked = lock(interrupt_id)
         interrupt = locked.interrupt
         if interrupt.status != InterruptStatus.OPEN.value or not locked.overdue:

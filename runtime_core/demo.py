@@ -7,11 +7,11 @@ from pathlib import Path
 import yaml
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import transaction
 from django.utils.module_loading import import_string
 
 from runtime_core import commands
 from runtime_core.models import Membership, Project, Role
+from runtime_core.transactions import one_commit
 from runtime_core.values import Actor
 
 PROJECT = "demo"
@@ -31,7 +31,7 @@ SEEDS = ("evals.shop.demo_orders.seed",)
 
 def install() -> None:
     """Create what is missing; what is there already is left as people have changed it."""
-    with transaction.atomic():
+    with one_commit("demo"):
         project, _ = Project.objects.get_or_create(slug=PROJECT, defaults={"name": "Demo"})
         people = {name: _person(name, project, roles) for name, roles in PEOPLE.items()}
         for seed in SEEDS:

@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import InterfaceError, OperationalError, connection
 
 from runtime_core import clock, ports, sql, states
 from runtime_core.errors import Fenced, IllegalTransition
-from runtime_core.failpoints import failpoint
 from runtime_core.limits import limits
 from runtime_core.models import Event
 from runtime_core.states import RunStatus
+from runtime_core.transactions import one_commit
 from runtime_core.values import Audit, Claim, Json, Span, Usage
 
 # How long a worker tries to learn what became of its commit while the database is away; then the lease decides.
@@ -81,11 +81,9 @@ class StepCommit:
 def claim(worker: str, run_id: uuid.UUID | None = None) -> tuple[Claim, int] | None:
     """Take one pending run that is due (that one, if `run_id` is given) and its last_seq; None if there is none."""
     statement = sql.CLAIM_ONE if run_id else sql.CLAIM_ANY
-    failpoint("claim.before")
-    row = _one_planned(
-        statement, {"run": run_id, "worker": worker, "lease_seconds": limits().lease_seconds}
-    )
-    failpoint("claim.after")
+    params = {"run": run_id, "worker": worker, "lease_seconds": limits().lease_seconds}
+    with one_commit("claim", alone=True):
+        row = _one_planned(statement, params)
     if row is None:
         return None
     return Claim(run_id=row[0], epoch=row[1], worker=worker), row[2]
@@ -100,13 +98,11 @@ def append(claim: Claim, seen: Seen, events: Sequence[NewEvent], next_step: int 
         "next_step": next_step,
         "events": _events_json(events),
     }
-    failpoint("append.before")
     row = _written(
-        lambda: _one_planned(sql.APPEND_EVENTS, params),
+        lambda: _append(params),
         lambda found: _appended(claim, seen, found, events),
         claim,
     )
-    failpoint("append.after")
     return Seen(seen.version, row[0], seen.cancel_requested, seen.pause_requested)
 
 
@@ -117,14 +113,11 @@ def commit_step(claim: Claim, seen: Seen, step: StepCommit) -> Seen:
         states.check_move(RunStatus.RUNNING, step.to, step.cause)
         events += _status_events(RunStatus.RUNNING, step.to, step.cause, step.output)
     params = _commit_params(claim, seen, step, events)
-
-    failpoint("commit.before")
     row = _written(
         lambda: _commit(params, step.audits),
         lambda found: _committed(seen, found, any(s["kind"] == "model" for s in step.steps)),
         claim,
     )
-    failpoint("commit.after")
     if step.spans:
         ports.spans().write(step.spans)
     return Seen(row[0], row[1], row[2] is not None, row[3] is not None)
@@ -133,20 +126,21 @@ def commit_step(claim: Claim, seen: Seen, step: StepCommit) -> Seen:
 def release(claim: Claim) -> int | None:
     """Give a run back to the queue, untouched (a worker shuts down); its last_seq, or None if it was not ours."""
     params = {"run": claim.run_id, "epoch": claim.epoch, "cause": "released"}
-    row = _one(sql.RELEASE, params)
+    with one_commit("release", alone=True):
+        row = _one(sql.RELEASE, params)
     return row[1] if row else None
 
 
 def reap() -> list[tuple[uuid.UUID, int, int, uuid.UUID]]:
     """Re-queue runs whose lease has run out, by the database's clock: (run, last_seq, new epoch, project) of each."""
-    with connection.cursor() as cursor:
+    with one_commit("reap", alone=True), connection.cursor() as cursor:
         cursor.execute(sql.REAP_EXPIRED, {"cause": "lease_lost"})
         return list(cursor.fetchall())
 
 
 def heartbeat(claims: Sequence[Claim]) -> set[uuid.UUID]:
     """Extend the leases of these claims; the runs whose lease is still ours."""
-    with connection.cursor() as cursor:
+    with one_commit("heartbeat", alone=True), connection.cursor() as cursor:
         cursor.execute(
             sql.HEARTBEAT,
             {
@@ -255,14 +249,16 @@ def _commit_params(
 
 def _commit(params: dict[str, Any], audits: Sequence[Audit]) -> Row | None:
     """The step's statement, with its audit entries in the same transaction where it has any."""
-    if not audits:
-        return _one_planned(sql.COMMIT_STEP, params)
-    with transaction.atomic():
+    with one_commit("commit", alone=not audits):
         row = _one_planned(sql.COMMIT_STEP, params)
-        if row is not None:
+        if row is not None and audits:
             ports.audit().record(audits)
-            failpoint("commit.inside")
         return row
+
+
+def _append(params: dict[str, Any]) -> Row | None:
+    with one_commit("append", alone=True):
+        return _one_planned(sql.APPEND_EVENTS, params)
 
 
 def _written(
@@ -296,7 +292,7 @@ def _settle(
     while True:
         connection.close()
         try:
-            with transaction.atomic():
+            with one_commit("settle"):
                 row = _one(sql.READ_BACK, {"run": claim.run_id})
                 if row is None or row[4] != claim.epoch:
                     return None

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db import connection, transaction
+from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from runtime_core.api import json_body
@@ -22,6 +22,7 @@ from runtime_core.api.auth import caller
 from runtime_core.errors import IdempotencyMismatch, InvalidInput
 from runtime_core.models import IdempotencyKey
 from runtime_core.sanitize import canonical
+from runtime_core.transactions import one_commit
 
 HEADER = "Idempotency-Key"
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
@@ -45,7 +46,7 @@ def once(request: HttpRequest, act: Callable[[], Answer]) -> HttpResponse:
     if not _KEY.fullmatch(key):
         raise InvalidInput(f"{HEADER} must be 1 to 200 visible ASCII characters.", field=HEADER)
     user_id, digest = caller(request).user.pk, _digest(request)
-    with transaction.atomic():
+    with one_commit("once"):
         row_id = _insert(user_id, key, digest)
         if row_id is not None:
             status, body = act()

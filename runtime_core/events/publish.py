@@ -18,6 +18,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from runtime_core import clock
+from runtime_core.transactions import outside
 
 CHANNEL = "interlock:hints"
 
@@ -92,7 +93,8 @@ def _publish(*hints: str) -> None:
     if clock.monotonic() < _resting_until:
         return
     try:
-        _send(hints)
+        with outside("hint"):
+            _send(hints)
     except Exception as error:  # noqa: BLE001 - a hint must never cost a run; the client raises ValueError too
         _resting_until = clock.monotonic() + _REST_S
         _log.warning("no hint sent, watchers will poll: %s", error)

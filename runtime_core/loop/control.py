@@ -18,6 +18,7 @@ from django.db import connection
 
 from runtime_core import clock, transitions
 from runtime_core.limits import limits
+from runtime_core.transactions import outside
 from runtime_core.values import Claim
 
 log = structlog.get_logger(__name__)
@@ -183,7 +184,7 @@ def signal(run_id: uuid.UUID) -> None:
         client = redis.Redis.from_url(
             settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5
         )
-        with client:
+        with outside("signal"), client:
             client.publish(CHANNEL, str(run_id))
     except _BROKER_ERRORS:
         log.debug("control.signal_lost")

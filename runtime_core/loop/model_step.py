@@ -21,6 +21,7 @@ from runtime_core.loop.work import OpenStep, Work
 from runtime_core.states import RunStatus
 from runtime_core.tools import gate, ledger
 from runtime_core.tools.ledger import CallRecord
+from runtime_core.transactions import outside
 from runtime_core.transitions import NewEvent, StepCommit
 from runtime_core.values import Json, Span, Usage
 
@@ -38,7 +39,8 @@ def take(work: Work, hold: Hold) -> Outcome:
     span = _open_span(work, step, call)
     deltas = DeltaWriter(work, step.index)
     try:
-        answer = _listen(call, hold, deltas)
+        with outside("model"):
+            answer = _listen(call, hold, deltas)
         _refuse_unusable(answer)
     except StreamStopped as stopped:
         return _stopped(work, hold, step, span, deltas, stopped)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 
-from django.db import transaction
 from django.utils import timezone
 
 from runtime_core import ports, transitions
@@ -14,6 +13,7 @@ from runtime_core.models import Interrupt, Message, Run, ToolCall
 from runtime_core.sanitize import canonical
 from runtime_core.states import PARKED, CallStatus, InterruptStatus, RunStatus
 from runtime_core.tools import ledger
+from runtime_core.transactions import one_commit
 from runtime_core.values import SYSTEM, Audit
 
 BATCH = 100
@@ -32,7 +32,7 @@ def cancel(run: Run) -> int:
 
 def finish_cancel(run_id: uuid.UUID) -> bool:
     """Cancel the run if that was asked for while its worker was about to let it go; True if it was so."""
-    with transaction.atomic():
+    with one_commit("finish_cancel"):
         run = Run.objects.select_for_update().get(id=run_id)
         if run.cancel_requested_at is None or run.state not in PARKED:
             return False
@@ -73,7 +73,9 @@ def _withdrawn(interrupt: Interrupt) -> Audit:
 
 def _close_calls(run: Run) -> None:
     opened = ToolCall.objects.filter(run=run).exclude(status__in=_ENDED)
-    lost = opened.filter(status=CallStatus.EXECUTING.value).exclude(effect__in=["read", "idempotent"])
+    lost = opened.filter(status=CallStatus.EXECUTING.value).exclude(
+        effect__in=["read", "idempotent"]
+    )
     lost.update(status=CallStatus.UNKNOWN.value, ended_at=timezone.now(), result_redacted=_UNKNOWN)
     opened.update(
         status=CallStatus.CANCELLED.value,

@@ -6,7 +6,6 @@ import uuid
 
 from runtime_core import clock, ports
 from runtime_core.checkpoints import snapshot
-from runtime_core.failpoints import failpoint
 from runtime_core.ids import new_id
 from runtime_core.loop.continuation import begin_events, follow
 from runtime_core.loop.control import Hold
@@ -20,6 +19,7 @@ from runtime_core.states import CallStatus
 from runtime_core.tools import ToolContext, gate, ledger, runner
 from runtime_core.tools.ledger import CallRecord
 from runtime_core.tools.registry import Tool
+from runtime_core.transactions import outside
 from runtime_core.transitions import NewEvent, StepCommit
 from runtime_core.values import Json, Span, ToolOutcome
 
@@ -75,7 +75,8 @@ def _recover(work: Work, hold: Hold, call: CallRecord, tool: Tool | None) -> Cal
     if call.effect.repeatable and (tool is None or tool.spec.effect.repeatable):
         return _begin(work, call, again=True)
     if tool is not None and tool.reconcile is not None:
-        happened = runner.reconcile(tool, call.args, _context(work, hold, call, tool, None))
+        with outside("ask_tool"):
+            happened = runner.reconcile(tool, call.args, _context(work, hold, call, tool, None))
         if happened is None:
             return _begin(work, call, again=True)
     else:
@@ -89,18 +90,19 @@ def _perform(work: Work, hold: Hold, call: CallRecord, tool: Tool) -> Outcome:
     progress = ProgressWriter(work, step.index)
     span = _open_span(work, step, call)
     try:
-        failpoint("tool.before")
-        if not work.may_act:
-            return Stop("lost")
-        outcome = runner.run(tool, call.args, _context(work, hold, call, tool, progress))
-        failpoint("tool.after")
+        with outside("tool"):
+            if not work.may_act:
+                return Stop("lost")
+            outcome = runner.run(tool, call.args, _context(work, hold, call, tool, progress))
     finally:
         progress.close()
     if hold.reason == "lost":
         return Stop("lost")
     ended = call.ended_with(outcome)
     after = _save(work, hold, step, call, ended, reason="tool_result")
-    _close_span(span, ended)  # only now: a worker that lost the run must not close what its heir abandoned
+    _close_span(
+        span, ended
+    )  # only now: a worker that lost the run must not close what its heir abandoned
     return after
 
 

@@ -6,7 +6,6 @@ import uuid
 
 import structlog
 from django.db import Error as DatabaseError
-from django.db import transaction
 from django.db.models.functions import Now
 
 from runtime_core import ports, transitions
@@ -16,6 +15,7 @@ from runtime_core.loop import parked
 from runtime_core.models import Run
 from runtime_core.scheduling import wake
 from runtime_core.states import RunStatus
+from runtime_core.transactions import one_commit
 from runtime_core.transitions import NewEvent
 from runtime_core.values import SYSTEM, Audit
 
@@ -81,7 +81,7 @@ def _end_late() -> int:
 def _move(run_id: uuid.UUID, to: RunStatus, cause: str, **changes: object) -> bool:
     """One conditional move in a transaction of its own; False if somebody else was first."""
     try:
-        with transaction.atomic():
+        with one_commit("sweep"):
             seq = transitions.move(run_id, to, cause, **changes)  # type: ignore[arg-type]
             project_id = Run.objects.values_list("project_id", flat=True).get(id=run_id)
             if to.ended:

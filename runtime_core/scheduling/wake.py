@@ -7,6 +7,8 @@ import uuid
 import structlog
 from django.db import transaction
 
+from runtime_core.transactions import outside
+
 log = structlog.get_logger(__name__)
 
 ADVANCE = "runtime_core.advance"
@@ -22,9 +24,10 @@ def send(run_id: uuid.UUID) -> bool:
     from celery import current_app
 
     try:
-        current_app.send_task(
-            ADVANCE, args=[str(run_id)], ignore_result=True, retry=False, expires=30
-        )
+        with outside("wake"):
+            current_app.send_task(
+                ADVANCE, args=[str(run_id)], ignore_result=True, retry=False, expires=30
+            )
     except Exception as error:  # noqa: BLE001 - what was committed is committed; the tick finds the run
         log.warning("wake.lost", run=str(run_id), error=type(error).__name__)
         return False

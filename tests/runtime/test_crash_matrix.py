@@ -39,6 +39,7 @@ MOST_POINTS = 200
 # There the sleeper holds locks until the database cuts it off; test_stale_worker.py waits for that.
 LOCKED = "commit.inside"
 AROUND_A_TOOL = {"commit.after", "tool.before", "tool.after", "commit.before", "commit.inside",
+                 "hint.before", "hint.after",
                  "append.before", "append.after"}
 
 

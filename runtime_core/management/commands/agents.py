@@ -7,11 +7,11 @@ from typing import Any
 
 import yaml
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import transaction
 
 from runtime_core import commands
 from runtime_core.access import Can
 from runtime_core.management.people import actor, person, project
+from runtime_core.transactions import one_commit
 
 FILE_BYTES = 1_000_000
 
@@ -33,7 +33,7 @@ class Command(BaseCommand):
         definitions = read_definitions(options["file"])
         who = person(options["user"])
         told: list[str] = []
-        with transaction.atomic():
+        with one_commit("agents"):
             for definition in definitions:
                 place = project(str(definition.get("project") or options["project"] or "") or None)
                 version, changed = commands.apply_agent(

@@ -7,10 +7,11 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError
 
 from runtime_core import access, ports
 from runtime_core.models import ApiToken, Project
+from runtime_core.transactions import one_commit
 from runtime_core.values import Actor, Audit
 
 COMMAND_LINE = Actor(user_id=None, name="command line", via="command")
@@ -58,7 +59,7 @@ def _project(owner: AbstractBaseUser, slug: str | None) -> Project | None:
 
 
 def _issue(owner: AbstractBaseUser, project: Project | None, name: str) -> str:
-    with transaction.atomic():
+    with one_commit("token"):
         token, text = ApiToken.issue(owner, project, name[:80])
         issued = Audit(
             action="token.issued",
