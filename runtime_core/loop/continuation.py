@@ -9,6 +9,7 @@ from runtime_core import clock, ports
 from runtime_core.engines.port import AskModel, AskPeople, Finish, GiveUp, RunCall, View
 from runtime_core.loop.outcome import Ask, Done, Fail, Go, Outcome, target
 from runtime_core.loop.work import Work
+from runtime_core.models import Run
 from runtime_core.states import CallStatus, InterruptKind, RunStatus
 from runtime_core.tools import gate
 from runtime_core.tools.ledger import CallRecord
@@ -73,7 +74,7 @@ def follow(
         case _:
             pass
     if result.to.ended:
-        result.audits.append(ended_audit(work, result.to))
+        result.audits.append(ended_audit(work.run, result.to))
     return result
 
 
@@ -123,15 +124,15 @@ def error_of(outcome: Fail) -> dict[str, Json]:
     return {"code": outcome.code, "message": outcome.message, "retryable": outcome.retryable}
 
 
-def ended_audit(work: Work, status: RunStatus) -> Audit:
-    """The audit entry for the end of a run."""
+def ended_audit(run: Run, status: RunStatus) -> Audit:
+    """The audit entry for the end of a run, for the transaction that ends it."""
     return Audit(
         "run.ended",
         SYSTEM,
         "run",
-        str(work.run_id),
-        project_id=work.run.project_id,
-        run_id=work.run_id,
+        str(run.id),
+        project_id=run.project_id,
+        run_id=run.id,
         data={"status": status.value},
     )
 

@@ -17,7 +17,7 @@ from runtime_core.errors import Fenced, InterlockError, WorkerLost
 from runtime_core.events.publish import announce
 from runtime_core.limits import limits
 from runtime_core.loop import model_step, parked, restore, tool_step
-from runtime_core.loop.continuation import follow
+from runtime_core.loop.continuation import ended_audit, follow
 from runtime_core.loop.control import Hold, watch
 from runtime_core.loop.ending import end
 from runtime_core.loop.outcome import Go, Outcome, Stop, target
@@ -186,6 +186,7 @@ def _fail_unrestored(claim: Claim, run: Run, error: InterlockError) -> None:
             cause="worker_lost" if isinstance(error, WorkerLost) else "error",
             next_step=run.next_step,
             events=[transitions.NewEvent("error", failed)],
+            audits=[ended_audit(run, RunStatus.FAILED)],
             error=failed,
         ),
     )

@@ -54,7 +54,7 @@ def end(
             changed_calls=[ledger.changed_row(before[c.id], c) for c in changed],
             checkpoints=[_checkpoint(work, cause)] if not messages else [],
             events=events,
-            audits=[ended_audit(work, to)] if to.ended else [],
+            audits=[ended_audit(work.run, to)] if to.ended else [],
             usage=usage or Usage(),
             model_failures=work.model_failures if model_failures is None else model_failures,
             available_in=outcome.seconds if isinstance(outcome, Wait) else None,

@@ -193,7 +193,7 @@ def _too_many_malformed(work: Work, calls: list[CallRecord]) -> Fail | None:
 def _given_up(work: Work, calls: list[CallRecord], why: Fail) -> Continuation:
     """The run fails with this answer: nothing of it is begun, and nobody is asked about it."""
     told = [NewEvent("error", error_of(why))]
-    return Continuation(why, calls, events=told, audits=[ended_audit(work, RunStatus.FAILED)])
+    return Continuation(why, calls, events=told, audits=[ended_audit(work.run, RunStatus.FAILED)])
 
 
 def _stopped(

@@ -9,6 +9,7 @@ from django.utils import timezone
 from runtime_core import ports, transitions
 from runtime_core.events.publish import announce
 from runtime_core.gateway import messages as wire
+from runtime_core.loop.continuation import ended_audit
 from runtime_core.models import Interrupt, Message, Run, ToolCall
 from runtime_core.sanitize import canonical
 from runtime_core.states import PARKED, CallStatus, InterruptStatus, RunStatus
@@ -27,6 +28,7 @@ def cancel(run: Run) -> int:
     _withdraw(run)
     _close_calls(run)
     _answer_calls(run)
+    ports.audit().record([ended_audit(run, RunStatus.CANCELLED)])
     return transitions.move(run.id, RunStatus.CANCELLED, "cancel")
 
 

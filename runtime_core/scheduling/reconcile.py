@@ -12,12 +12,12 @@ from runtime_core import ports, transitions
 from runtime_core.errors import IllegalTransition
 from runtime_core.events.publish import announce
 from runtime_core.loop import parked
+from runtime_core.loop.continuation import ended_audit
 from runtime_core.models import Run
 from runtime_core.scheduling import wake
 from runtime_core.states import RunStatus
 from runtime_core.transactions import one_commit
 from runtime_core.transitions import NewEvent
-from runtime_core.values import SYSTEM, Audit
 
 log = structlog.get_logger(__name__)
 
@@ -83,22 +83,10 @@ def _move(run_id: uuid.UUID, to: RunStatus, cause: str, **changes: object) -> bo
     try:
         with one_commit("sweep"):
             seq = transitions.move(run_id, to, cause, **changes)  # type: ignore[arg-type]
-            project_id = Run.objects.values_list("project_id", flat=True).get(id=run_id)
+            run = Run.objects.only("project_id").get(id=run_id)
             if to.ended:
-                ports.audit().record(
-                    [
-                        Audit(
-                            "run.ended",
-                            SYSTEM,
-                            "run",
-                            str(run_id),
-                            project_id=project_id,
-                            run_id=run_id,
-                            data={"status": to.value},
-                        )
-                    ]
-                )
+                ports.audit().record([ended_audit(run, to)])
     except IllegalTransition:
         return False
-    announce(run_id, seq, project_id, inbox=False)
+    announce(run_id, seq, run.project_id, inbox=False)
     return True
