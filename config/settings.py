@@ -220,7 +220,7 @@ def _tick(task: str, every_s: float) -> dict[str, Any]:
 
 CELERY_BEAT_SCHEDULE = {
     "dispatch": _tick("runtime_core.dispatch", 1.0),
-    "reconcile": _tick("runtime_core.reconcile", 2.0),
+    "reconcile": _tick("runtime_core.reconcile", 1.0),
     "expire": _tick("runtime_core.expire", 2.0),
     "seal": _tick("traces.seal", 1.0),
 }

@@ -19,6 +19,8 @@ class RuntimeLimits:
     heartbeat_seconds: int = 5
     self_fence_seconds: int = 25
     max_claims_without_progress: int = 5
+    liveness_grace_seconds: float = 0.7
+    liveness_restart_seconds: float = 5.0
 
     input_bytes: int = 200_000
     metadata_bytes: int = 16_000

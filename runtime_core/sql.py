@@ -204,7 +204,9 @@ WITH lost AS (
 )
 SELECT id, last_seq, lease_epoch, project_id FROM moved
 """
-REAP_EXPIRED = REAP.format(which="run_lease.until < clock_timestamp()")
+REAP_LOST = REAP.format(
+    which="(run_lease.until < clock_timestamp() OR run_lease.worker = ANY(%(dead)s::text[]))"
+)
 RELEASE = REAP.format(which="run.id = %(run)s AND run.lease_epoch = %(epoch)s")
 
 # A run that no worker holds changes its status. `sources` are those that the table of moves allows.

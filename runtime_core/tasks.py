@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import secrets
 import socket
 import uuid
 from typing import Any
@@ -17,7 +18,8 @@ from runtime_core.scheduling import reconcile as scheduling
 from runtime_core.scheduling.slots import slots
 from runtime_core.tools import registry
 
-WORKER = f"{socket.gethostname()}:{os.getpid()}"
+# Never the name of a process that was: a restarted container has the same host name and number.
+WORKER = f"{socket.gethostname()[:80]}:{secrets.token_hex(3)}:{os.getpid()}"
 
 
 @shared_task(name="runtime_core.advance")
@@ -55,7 +57,7 @@ def load_all(**_: Any) -> None:
     registry()
     for port in (ports.redactor, ports.audit, ports.spans, ports.decision_guard):
         port()
-    slots(WORKER)
+    slots(WORKER).open()
 
 
 @worker_shutting_down.connect

@@ -131,10 +131,13 @@ def release(claim: Claim) -> int | None:
     return row[1] if row else None
 
 
-def reap() -> list[tuple[uuid.UUID, int, int, uuid.UUID]]:
-    """Re-queue runs whose lease has run out, by the database's clock: (run, last_seq, new epoch, project) of each."""
+def reap(dead: Sequence[str] = ()) -> list[tuple[uuid.UUID, int, int, uuid.UUID]]:
+    """Re-queue runs whose lease has run out, by the database's clock, or whose worker is one of the dead.
+
+    (run, last_seq, new epoch, project) of each.
+    """
     with one_commit("reap", alone=True), connection.cursor() as cursor:
-        cursor.execute(sql.REAP_EXPIRED, {"cause": "lease_lost"})
+        cursor.execute(sql.REAP_LOST, {"cause": "lease_lost", "dead": list(dead)})
         return list(cursor.fetchall())
 
 

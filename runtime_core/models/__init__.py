@@ -7,9 +7,11 @@ from runtime_core.models.checkpoint import Checkpoint
 from runtime_core.models.event import Event
 from runtime_core.models.interrupt import Interrupt
 from runtime_core.models.project import ApiToken, IdempotencyKey, Membership, Project, Role
+from runtime_core.models.quota import Permit, ProjectQueue, Quota, QuotaKind
 from runtime_core.models.run import Run, RunLease, Step
 from runtime_core.models.thread import Message, Thread
 from runtime_core.models.tool_call import ToolCall
+from runtime_core.models.worker import Worker
 
 __all__ = [
     "Agent",
@@ -21,7 +23,11 @@ __all__ = [
     "Interrupt",
     "Membership",
     "Message",
+    "Permit",
     "Project",
+    "ProjectQueue",
+    "Quota",
+    "QuotaKind",
     "Role",
     "Run",
     "RunLease",
@@ -29,4 +35,5 @@ __all__ = [
     "Thread",
     "ToolCall",
     "ToolPermission",
+    "Worker",
 ]

@@ -43,8 +43,11 @@ class Run(models.Model):
     status = models.CharField(max_length=12, default=RunStatus.PENDING.value)
     version = models.PositiveBigIntegerField(default=0)
     attempt = models.PositiveIntegerField(default=1)
+    # The higher, the sooner, among the runs of its project.
     priority = models.SmallIntegerField(default=0)
     available_at = models.DateTimeField(db_default=models.functions.Now())
+    # `tool:NAME` or `model:NAME` while and since it waited for a place; a commit of its next step clears it.
+    waits_for = models.CharField(max_length=210, blank=True, default="", db_default="")
     lease_epoch = models.PositiveBigIntegerField(default=0)
     claims_without_progress = models.PositiveSmallIntegerField(default=0)
     model_failures = models.PositiveSmallIntegerField(default=0)
@@ -87,17 +90,30 @@ class Run(models.Model):
                 | (~models.Q(status__in=_ENDED) & models.Q(ended_at__isnull=True)),
                 name="run_ended_has_a_time",
             ),
+            models.CheckConstraint(
+                condition=models.Q(priority__gte=-10, priority__lte=10),
+                name="run_priority_bounded",
+            ),
             models.UniqueConstraint(
                 fields=["thread"], condition=~models.Q(status__in=_ENDED), name="run_one_a_thread"
             ),
         ]
         indexes = [
+            # Each agent's queue in its order; the claim steps from one project and agent to the next.
             models.Index(
-                "priority",
+                "project",
+                "agent",
+                models.F("priority").desc(),
                 "available_at",
                 "id",
                 condition=models.Q(status=RunStatus.PENDING.value),
                 name="run_to_claim",
+            ),
+            models.Index(
+                "waits_for",
+                "available_at",
+                condition=models.Q(status=RunStatus.WAITING.value) & ~models.Q(waits_for=""),
+                name="run_for_a_permit",
             ),
             models.Index(
                 "available_at",

@@ -14,7 +14,7 @@ from runtime_core.events.publish import announce
 from runtime_core.loop import parked
 from runtime_core.loop.continuation import ended_audit
 from runtime_core.models import Run
-from runtime_core.scheduling import wake
+from runtime_core.scheduling import liveness, wake
 from runtime_core.states import RunStatus
 from runtime_core.transactions import one_commit
 from runtime_core.transitions import NewEvent
@@ -48,7 +48,7 @@ def wake_due() -> int:
 
 def reconcile() -> int:
     """Re-queue the runs of lost workers, end those past their deadline, finish what was being cancelled; how many."""
-    lost = transitions.reap()
+    lost = transitions.reap(liveness.dead_workers())
     for run_id, last_seq, _, project_id in lost:
         announce(run_id, last_seq, project_id, inbox=False)
         wake.send(run_id)

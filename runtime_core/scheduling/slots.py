@@ -17,8 +17,11 @@ from django.db import close_old_connections
 
 from runtime_core.loop.control import watch
 from runtime_core.loop.drive import advance
+from runtime_core.scheduling.liveness import Liveness
 
 log = structlog.get_logger(__name__)
+
+ALIVE_SECONDS = 1.0
 
 
 class Slots:
@@ -30,8 +33,13 @@ class Slots:
         self._busy = 0
         self._missed = False
         self._lock = threading.Lock()
+        self._alive = Liveness(worker, size)
         # The threads stay, and with them their database connections.
         self._threads = ThreadPoolExecutor(size, thread_name_prefix="interlock-run")
+
+    def open(self) -> None:
+        """Let everybody see that this process lives; nothing is claimed before that."""
+        self._alive.start()
 
     def offer(self, run_id: uuid.UUID) -> bool:
         """Drive this run now if a slot is free; else the next free slot looks for what is due. True if one was free."""
@@ -48,13 +56,14 @@ class Slots:
     def close(self) -> None:
         """Wait until every run has been let go; `watch.shut_down` has asked for that before."""
         self._threads.shutdown(wait=True, cancel_futures=True)
+        self._alive.close()
 
     def _work(self, run_id: uuid.UUID | None) -> None:
         while True:
             try:
                 close_old_connections()
-                advance(self._worker, run_id)
-                while advance(self._worker):
+                self._claim(run_id)
+                while self._claim():
                     close_old_connections()
             except DatabaseError as error:
                 # The dispatch tick offers the run again.
@@ -67,6 +76,13 @@ class Slots:
                     self._busy -= 1
                     return
                 self._missed = False
+
+    def _claim(self, run_id: uuid.UUID | None = None) -> bool:
+        """Drive one run; False if none is due, or if nobody could see at once that this process has died.
+
+        What is left then, the dispatch tick offers again.
+        """
+        return self._alive.wait(ALIVE_SECONDS) and advance(self._worker, run_id)
 
 
 @cache
