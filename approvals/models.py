@@ -6,8 +6,12 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
+from approvals.notify.models import ChannelChoice, Delivery, Endpoint, Notice, QuietTime
 from runtime_core.ids import new_id
 from runtime_core.models import Interrupt
+
+# Models of rooms that keep theirs beside their code.
+__all__ = ["ChannelChoice", "Decision", "Delivery", "Endpoint", "Notice", "QuietTime", "Viewing"]
 
 
 class Decision(models.Model):

@@ -48,6 +48,7 @@ if not SECRET_KEY:
         "SECRET_KEY is not set and DEBUG is off: set SECRET_KEY to a long random value, "
         "or start with `make up`, which makes one for its data folder."
     )
+SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 # Who scrapes /metrics without being logged in sends it as a bearer; empty: nobody may.
 METRICS_TOKEN = env.str("METRICS_TOKEN", default="")
@@ -223,6 +224,7 @@ CELERY_BEAT_SCHEDULE = {
     "reconcile": _tick("runtime_core.reconcile", 1.0),
     "expire": _tick("runtime_core.expire", 2.0),
     "seal": _tick("traces.seal", 1.0),
+    "notify": _tick("approvals.notify", 2.0),
 }
 
 CHANNEL_LAYERS = {
@@ -235,12 +237,23 @@ CHANNEL_LAYERS = {
 # ── Runtime: what it takes from above through ports, and where tools and models come from ───────
 INTERLOCK_PORTS = {
     "redactor": "traces.gate.redactor",
-    "audit": "traces.audit.log",
+    "audit": "config.record.log",
     "spans": "traces.spans.sink",
     "decision_guard": "approvals.guard.guard",
 }
 TOOL_MODULES: list[str] = ["evals.shop.tools", *env.list("TOOL_MODULES", default=[])]
 INTERLOCK_MODEL = env.str("INTERLOCK_MODEL", default="")
+
+# ── Notifications ───────────────────────────────────────────────────────────────────────────────
+# Links in messages start with it.
+INTERLOCK_BASE_URL = env.str("INTERLOCK_BASE_URL", default="") or f"http://localhost:{PORT}"
+# Lets webhooks go to http:// and to addresses of private networks.
+INTERLOCK_WEBHOOK_PRIVATE = env.bool("INTERLOCK_WEBHOOK_PRIVATE", default=False)
+DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="interlock@localhost")
+EMAIL_TIMEOUT = 10
+for _name, _value in env.email_url("EMAIL_URL", default="consolemail://").items():
+    if _name.startswith("EMAIL_"):
+        globals()[_name] = _value
 
 # ── Browser: headers, cookies, static files ─────────────────────────────────────────────────────
 CONTENT_SECURITY_POLICY = {

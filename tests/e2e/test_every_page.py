@@ -72,6 +72,8 @@ Address = Callable[[Scene], str]
 PAGES: dict[str, tuple[str, Address, int]] = {
     "home": ("operator", lambda s: "/", 200),
     "home of an approver": ("approver", lambda s: "/", 200),
+    "notifications": ("approver", lambda s: "/notifications/", 200),
+    "notification settings": ("approver", lambda s: "/settings/notifications/", 200),
     "home of a stranger": ("stranger", lambda s: "/", 200),
     "runs": ("operator", lambda s: "/runs/", 200),
     "runs, none found": ("operator", lambda s: "/runs/?status=timed_out", 200),

@@ -1,0 +1,15 @@
+"""The background work of this side, as Celery ticks; nothing in, nothing out."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from approvals.notify.fanout import fan_out
+from approvals.notify.send import send_due
+
+
+@shared_task(name="approvals.notify")
+def notify() -> None:
+    """Make deliveries of new notices, and send what is due."""
+    fan_out()
+    send_due()
