@@ -15,6 +15,8 @@ BROWSERS := chromium chromium-browser google-chrome
 # Static checks need settings, and no secrets.
 LINT_ENV := SECRET_KEY=lint INTERLOCK_DATA_DIR=$(VENV)/lint-data
 ARGS ?=
+# Tests run in as many processes as this, each on services of its own; 0: in one, as a debugger wants it.
+WORKERS ?= 2
 
 .PHONY: help up demo test lint bench evals requirements browser clean
 
@@ -28,7 +30,7 @@ demo: $(APP) ## Do the main job without a person, on a stack of its own (ARGS=--
 	@exec $(PY) manage.py demo $(ARGS)
 
 test: $(DEV) browser ## Run the whole suite (ARGS="tests/config -k port" runs a part)
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 lint: $(DEV) ## Check style, types, layers, migrations and templates
 	$(VENV)/bin/ruff check .

@@ -7,8 +7,13 @@ import os
 import tempfile
 
 # Named before the settings read it, and inherited by every process that a test starts.
-if "INTERLOCK_TEST_DATA_DIR" not in os.environ:
+# A parallel run's workers each own one: their processes inherit the pair, so it is made once a worker.
+_worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+if os.environ.get("INTERLOCK_TEST_DATA_OWNER") != _worker or (
+    "INTERLOCK_TEST_DATA_DIR" not in os.environ
+):
     os.environ["INTERLOCK_TEST_DATA_DIR"] = tempfile.mkdtemp(prefix="interlock-test-", dir="/tmp")
+    os.environ["INTERLOCK_TEST_DATA_OWNER"] = _worker
 os.environ["INTERLOCK_DATA_DIR"] = os.environ["INTERLOCK_TEST_DATA_DIR"]
 os.environ.setdefault(
     "SECRET_KEY", "only-for-tests-and-long-enough-for-the-deploy-checks-0123456789"
