@@ -12,11 +12,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 from django.utils import timezone
 from pydantic_ai.messages import ModelResponse
 
 from runtime_core import agents, ports, transitions
+from runtime_core.checkpoints import snapshot
+from runtime_core.checkpoints import store as checkpoints
 from runtime_core.errors import (
     Backpressure,
     IllegalTransition,
@@ -28,11 +30,11 @@ from runtime_core.events.publish import announce
 from runtime_core.gateway import messages as wire
 from runtime_core.limits import limits
 from runtime_core.loop import control, parked
-from runtime_core.models import Agent, Checkpoint, Message, Project, Run, Thread, ToolCall
+from runtime_core.models import Agent, Checkpoint, Message, Project, Run, Step, Thread, ToolCall
 from runtime_core.run_limits import RequestedLimits, requested
 from runtime_core.sanitize import canonical, storable, storable_text
 from runtime_core.scheduling.wake import wake_run
-from runtime_core.states import PARKED, RunStatus
+from runtime_core.states import PARKED, CheckpointReason, RunStatus
 from runtime_core.tools import ledger
 from runtime_core.transactions import one_commit
 from runtime_core.transitions import NewEvent
@@ -108,7 +110,8 @@ def pause_run(actor: Actor, run: Run) -> Run:
             Run.objects.filter(id=run.id).update(pause_requested_at=timezone.now())
             seq = locked.last_seq
         else:
-            seq = transitions.move(run.id, RunStatus.PAUSED, "pause")
+            told = checkpoints.mark(run.id, CheckpointReason.PAUSE)
+            seq = transitions.move(run.id, RunStatus.PAUSED, "pause", events=told)
         _audit("run.paused", actor, locked, status=locked.status)
     transaction.on_commit(lambda: control.signal(run.id))
     return _after(run, seq)
@@ -155,6 +158,7 @@ def fork_run(
     checkpoint = Checkpoint.objects.filter(id=checkpoint_id, run=run).first()
     if checkpoint is None:
         raise NotFound("This run has no such checkpoint.", field="checkpoint_id")
+    snapshot.verify(checkpoint, [*_bodies(run)][: checkpoint.messages])
     version = run.agent_version
     bounds = requested({**limits_json(run), **(changes.get("limits") or {})})
     text = _input(changes["input"]) if "input" in changes else None
@@ -234,6 +238,11 @@ def _say(run: Run, text: str) -> None:
     Message.objects.create(thread_id=run.thread_id, position=position, run=run, step=-1, body=body)
 
 
+def _bodies(run: Run) -> QuerySet[Message, str]:
+    """The texts of the run's own messages, in order."""
+    return Message.objects.filter(run=run).order_by("position").values_list("body", flat=True)
+
+
 def _copy_messages(source: Run, checkpoint: Checkpoint, fork: Run) -> None:
     """The conversation up to the checkpoint, cut where a turn is whole: the model goes on from there."""
     first = Message.objects.filter(run=source).order_by("position").first()
@@ -258,15 +267,11 @@ def _results_by(checkpoint: Checkpoint, step: int) -> str | None:
 
     None if none had run yet: then the model is asked anew.
     """
-    if checkpoint.reason == "model":
+    if checkpoint.step == step and checkpoint.reason == CheckpointReason.PLAN:
         return None
-    later = Checkpoint.objects.filter(run=checkpoint.run_id, id__gt=checkpoint.id).order_by("id")
-    following = later.values_list("created_at", flat=True).first()
     rows = list(ToolCall.objects.filter(run=checkpoint.run_id, step=step).order_by("position"))
     calls = [ledger.record_of(row) for row in rows]
-    had_ended = [
-        row.ended_at is not None and (following is None or row.ended_at < following) for row in rows
-    ]
+    had_ended = _ended_by(checkpoint, rows, step)
     if not any(had_ended):
         return None
     told = [
@@ -274,6 +279,25 @@ def _results_by(checkpoint: Checkpoint, step: int) -> str | None:
         for call, ended in zip(calls, had_ended, strict=True)
     ]
     return canonical(wire.dump(wire.tool_results(told)))  # type: ignore[arg-type]
+
+
+def _ended_by(checkpoint: Checkpoint, calls: list[ToolCall], step: int) -> list[bool]:
+    """Which of a turn's calls had ended when the checkpoint was saved: by a step, or by a person's answer."""
+    ran = dict(
+        Step.objects.filter(run=checkpoint.run_id, kind="tool", index__gt=step)
+        .filter(detail__call_id__in=[call.call_id for call in calls])
+        .order_by("index")
+        .values_list("detail__call_id", "index")
+    )
+    return [
+        call.ended_at is not None
+        and (
+            ran[call.call_id] <= checkpoint.step
+            if call.call_id in ran
+            else call.ended_at <= checkpoint.created_at
+        )
+        for call in calls
+    ]
 
 
 def _thread(actor: Actor, project: Project, thread_id: uuid.UUID | None) -> Thread:

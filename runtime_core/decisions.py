@@ -17,6 +17,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from runtime_core import ports, states, transitions
+from runtime_core.checkpoints import store as checkpoints
 from runtime_core.errors import (
     AlreadyDecided,
     Expired,
@@ -31,7 +32,13 @@ from runtime_core.limits import limits
 from runtime_core.models import Interrupt, Run, ToolCall
 from runtime_core.sanitize import canonical, clip, storable, storable_text
 from runtime_core.scheduling.wake import wake_run
-from runtime_core.states import CallStatus, InterruptKind, InterruptStatus, RunStatus
+from runtime_core.states import (
+    CallStatus,
+    CheckpointReason,
+    InterruptKind,
+    InterruptStatus,
+    RunStatus,
+)
 from runtime_core.tools import gate, ledger, registry, schema
 from runtime_core.tracing import settled_span
 from runtime_core.transactions import one_commit
@@ -237,8 +244,11 @@ def _close(
     if locked.tool_call.ended_at is not None:
         events.append(_result_event(locked.tool_call))
     still_open = Interrupt.objects.filter(run=run, status=InterruptStatus.OPEN.value).exists()
+    goes_on = not still_open and run.status == RunStatus.INTERRUPTED.value
+    if goes_on:
+        events += checkpoints.mark(run.id, CheckpointReason.DECIDED)
     transitions.tell(run.id, events)
-    if not still_open and run.status == RunStatus.INTERRUPTED.value:
+    if goes_on:
         cause = "expired" if status is InterruptStatus.EXPIRED else "decided"
         transitions.move(run.id, RunStatus.PENDING, cause)
     transaction.on_commit(lambda: ports.spans().write([settled_span(interrupt)]))

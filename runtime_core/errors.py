@@ -8,7 +8,8 @@
     │   └── DecisionConflict: StaleVersion  AlreadyDecided  Withdrawn  Expired
     ├── Fenced                this worker no longer owns the run: stop touching it
     ├── WorkerLost            the run takes its workers down with it: a person must look
-    ├── StateUnusable         a checkpoint or message does not verify: a person must look
+    ├── StateUnusable         a checkpoint, message or workspace does not verify: a person must look
+    ├── StateNotPlain         a state that would not come back from JSON as it is, refused where it is saved
     ├── ModelError            talking to a model failed
     │   ├── ModelUnavailable  RateLimited  ModelTimeout                     (retried)
     │   └── ModelRejected  ContextTooLong  ModelRefused  ModelProtocolError  ScriptEnded  ModelNotConfigured
@@ -184,6 +185,13 @@ class StateUnusable(InterlockError):
     """The run's stored state does not verify; it was not continued."""
 
     code = "state_unusable"
+    http_status = 409
+
+
+class StateNotPlain(InterlockError):
+    """A state to be saved holds something that JSON does not give back as it is; `data['at']` is its place."""
+
+    code = "state_not_plain"
 
 
 class ModelError(InterlockError):

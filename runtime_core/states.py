@@ -48,7 +48,7 @@ RUN_MOVES: dict[tuple[RunStatus, RunStatus], frozenset[str]] = {
     (_R, _P): frozenset({"lease_lost", "released"}),
     (_R, _W): frozenset({"backoff"}),
     (_R, _I): frozenset({"asked"}),
-    (_R, _H): frozenset({"budget", "pause"}),
+    (_R, _H): frozenset({"budget", "pause", "unusable"}),
     (_R, RunStatus.COMPLETED): frozenset({"finished"}),
     (_R, RunStatus.FAILED): frozenset({"error", "stopped", "worker_lost"}),
     (_R, RunStatus.CANCELLED): frozenset({"cancel"}),
@@ -133,6 +133,32 @@ SETTLED_BY_ACTION: dict[str, InterruptStatus] = {
     "edit": InterruptStatus.EDITED,
     "respond": InterruptStatus.ANSWERED,
 }
+
+
+class CheckpointReason(enum.StrEnum):
+    """What a checkpoint was taken after."""
+
+    PLAN = "plan"  # the model said which calls it wants
+    TOOL_RESULT = "tool_result"
+    ROUND = "round"  # the last result of a turn: the model is asked next
+    RECOVERED = "recovered"
+    REFUSED = "refused"
+    INTERRUPT = "interrupt"
+    DECIDED = "decided"
+    WAIT = "wait"
+    PAUSE = "pause"
+    END = "end"
+
+
+# What people look for and forks start from: housekeeping never takes these away.
+KEY_REASONS = frozenset(
+    {
+        CheckpointReason.INTERRUPT,
+        CheckpointReason.DECIDED,
+        CheckpointReason.PAUSE,
+        CheckpointReason.END,
+    }
+)
 
 
 def check_move(source: RunStatus, target: RunStatus, cause: str) -> None:

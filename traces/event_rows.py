@@ -34,6 +34,7 @@ _CAUSES = {
     "stopped": "it was stopped",
     "worker_lost": "too many workers were lost",
     "wake": "it is time to go on",
+    "unusable": "its stored state does not verify",
 }
 _RUN_TONES = {"running": "info", "interrupted": "wait", "paused": "pause", "completed": "ok",
               "failed": "bad", "timed_out": "late"}  # fmt: skip

@@ -1,18 +1,32 @@
-"""What a checkpoint holds, and the rolling digest that ties it to the run's messages."""
+"""What a checkpoint holds, and the rolling digest that ties it to the run's messages.
+
+A checkpoint refers to the messages before it by their number and digest and never copies them: what it costs does not
+grow with the run.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+from runtime_core.checkpoints.plain import require_plain
+from runtime_core.checkpoints.upcast import SCHEMA_VERSION, State, upcast
 from runtime_core.errors import StateUnusable
 from runtime_core.ids import new_id
 from runtime_core.models import Checkpoint
 from runtime_core.sanitize import canonical
 from runtime_core.values import Json
 
-SCHEMA_VERSION = 1
 EMPTY_DIGEST = hashlib.sha256(b"interlock messages v1").hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What a checkpoint that verified gives: the digest over all messages given, and its state as of today."""
+
+    rolling: str
+    state: State
 
 
 def extend(digest: str, bodies: Iterable[str]) -> str:
@@ -23,7 +37,8 @@ def extend(digest: str, bodies: Iterable[str]) -> str:
 
 
 def row(*, step: int, reason: str, messages: int, rolling: str, state: Json) -> dict[str, Json]:
-    """A checkpoint as `sql.COMMIT_STEP` inserts it."""
+    """A checkpoint as `sql.COMMIT_STEP` inserts it. StateNotPlain if its state would not come back as it is."""
+    require_plain(state)
     return {
         "id": str(new_id()),
         "step": step,
@@ -40,20 +55,31 @@ def seal(rolling: str, state: Json) -> str:
     return hashlib.sha256(f"{rolling}\n{canonical(state)}".encode()).hexdigest()
 
 
-def verify(checkpoint: Checkpoint | None, bodies: list[str]) -> str:
-    """The rolling digest over all `bodies`, after the checkpoint proved that those it covers are as they were saved."""
+def verify(checkpoint: Checkpoint | None, bodies: Sequence[str]) -> Verified:
+    """The checkpoint's state, once it proved that it and the messages it covers are as they were saved.
+
+    StateUnusable says what does not fit: its version, its digest, or messages that are missing.
+    """
     if checkpoint is None:
-        return extend(EMPTY_DIGEST, bodies)
-    if checkpoint.schema_version != SCHEMA_VERSION:
+        return Verified(extend(EMPTY_DIGEST, bodies), {})
+    try:
+        covered = _covered(checkpoint, bodies)
+        state = upcast(checkpoint.state, checkpoint.schema_version)
+    except StateUnusable as error:
         raise StateUnusable(
-            f"Checkpoint {checkpoint.id} has schema version {checkpoint.schema_version}; this release "
-            f"reads {SCHEMA_VERSION}. The run was not continued; retry it after an upgrade."
-        )
+            f"Checkpoint {checkpoint.id} of step {checkpoint.step + 1} cannot be used: "
+            f"{error.message}. Nothing was continued.",
+            checkpoint=str(checkpoint.id),
+        ) from None
+    return Verified(extend(covered, bodies[checkpoint.messages :]), state)
+
+
+def _covered(checkpoint: Checkpoint, bodies: Sequence[str]) -> str:
+    """The digest over the messages that it covers."""
     if checkpoint.messages > len(bodies):
-        raise StateUnusable(f"Checkpoint {checkpoint.id} covers messages that are missing.")
+        missing = checkpoint.messages - len(bodies)
+        raise StateUnusable(f"{missing} of the messages that it covers are missing")
     covered = extend(EMPTY_DIGEST, bodies[: checkpoint.messages])
     if seal(covered, checkpoint.state) != checkpoint.digest:
-        raise StateUnusable(
-            f"Checkpoint {checkpoint.id} or its messages were changed after it was saved."
-        )
-    return extend(covered, bodies[checkpoint.messages :])
+        raise StateUnusable("it or its messages were changed after it was saved")
+    return covered

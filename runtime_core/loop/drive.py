@@ -13,7 +13,7 @@ from django.db import InterfaceError, OperationalError, connection
 
 from runtime_core import clock, ports, transitions
 from runtime_core.engines.port import AskModel, RunCall
-from runtime_core.errors import Fenced, InterlockError, WorkerLost
+from runtime_core.errors import Fenced, InterlockError, StateUnusable, WorkerLost
 from runtime_core.events.publish import announce
 from runtime_core.limits import limits
 from runtime_core.loop import model_step, parked, restore, tool_step
@@ -27,7 +27,7 @@ from runtime_core.states import PARKED, RunStatus
 from runtime_core.tools import ledger
 from runtime_core.tracing import run_span
 from runtime_core.transitions import StepCommit
-from runtime_core.values import Claim
+from runtime_core.values import Claim, Json
 
 log = structlog.get_logger(__name__)
 
@@ -87,7 +87,7 @@ def drive(claim: Claim, hold: Hold) -> None:
         _refuse_crash_loop(run)
         work = restore.restore(claim, run)
     except InterlockError as error:
-        _fail_unrestored(claim, run, error)
+        _stop_unrestored(claim, run, error)
         return
     outcome: Outcome = Go()
     while isinstance(outcome, Go):
@@ -173,25 +173,37 @@ def _has_ended(work: Work) -> bool:
     return Run.objects.filter(id=work.run_id).exclude(status=RunStatus.RUNNING.value).exists()
 
 
-def _fail_unrestored(claim: Claim, run: Run, error: InterlockError) -> None:
+def _stop_unrestored(claim: Claim, run: Run, error: InterlockError) -> None:
     """The run's state or workspace cannot be used: it stops where a person sees it, and nothing is restarted."""
+    if isinstance(error, StateUnusable):
+        # Paused, not failed: it holds its thread, and mending what is stored lets it go on from where it was.
+        sound = restore.sound_checkpoint(run)
+        _let_go_unrestored(claim, run, RunStatus.PAUSED, "unusable", error, sound_checkpoint=sound)
+        return
+    cause = "worker_lost" if isinstance(error, WorkerLost) else "error"
+    _let_go_unrestored(claim, run, RunStatus.FAILED, cause, error)
+    _close_run_span(run, claim, RunStatus.FAILED)
+
+
+def _let_go_unrestored(
+    claim: Claim, run: Run, to: RunStatus, cause: str, error: InterlockError, **more: Json
+) -> None:
     seen = transitions.Seen(run.version, run.last_seq, False, False)
     message = ports.redactor().text(error.message)
-    failed = {"code": error.code, "message": message, "retryable": True}
+    stopped = {"code": error.code, "message": message, "retryable": True, **more}
     seen = transitions.commit_step(
         claim,
         seen,
         StepCommit(
-            to=RunStatus.FAILED,
-            cause="worker_lost" if isinstance(error, WorkerLost) else "error",
+            to=to,
+            cause=cause,
             next_step=run.next_step,
-            events=[transitions.NewEvent("error", failed)],
-            audits=[ended_audit(run, RunStatus.FAILED)],
-            error=failed,
+            events=[transitions.NewEvent("error", stopped)],
+            audits=[ended_audit(run, to)] if to.ended else [],
+            error=stopped,
         ),
     )
     announce(run.id, seen.last_seq, run.project_id, inbox=True)
-    _close_run_span(run, claim, RunStatus.FAILED)
 
 
 def _fail_broken(claim: Claim) -> None:
@@ -200,7 +212,7 @@ def _fail_broken(claim: Claim) -> None:
         run = restore.load_run(claim)
         if run.status == RunStatus.RUNNING.value and run.lease_epoch == claim.epoch:
             text = "The run stopped on an internal error. Retry it; the worker's log says more."
-            _fail_unrestored(claim, run, InterlockError(text))
+            _stop_unrestored(claim, run, InterlockError(text))
     except (Fenced, DatabaseError):
         log.warning("run.broken_unsaved")
 

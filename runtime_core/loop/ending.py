@@ -8,9 +8,9 @@ from runtime_core import ports
 from runtime_core.checkpoints import snapshot
 from runtime_core.gateway import messages as wire
 from runtime_core.loop.continuation import ended_audit, error_of
-from runtime_core.loop.outcome import Fail, Outcome, Stop, Wait, target
-from runtime_core.loop.work import Work
-from runtime_core.states import RUN_MOVES, CallStatus, RunStatus
+from runtime_core.loop.outcome import Fail, Outcome, Stop, Wait, checkpoint_reason, target
+from runtime_core.loop.work import Work, checkpoint_event
+from runtime_core.states import RUN_MOVES, CallStatus, CheckpointReason, RunStatus
 from runtime_core.tools import ledger
 from runtime_core.tools.ledger import CallRecord
 from runtime_core.transitions import NewEvent, StepCommit
@@ -36,10 +36,15 @@ def end(
     to, cause = target(outcome)
     after = list(work.calls if calls is None else calls)
     messages: list[dict[str, Json]] = []
-    events = [*events]
+    bodies: list[str] = []
     if to.ended:
         after = [closed(call) for call in after] if work.view.answered else after
-        messages = [] if _must_be_asked(to, after) else _closing_messages(work, after)
+        if not _must_be_asked(to, after):
+            messages, bodies = _closing_messages(work, after)
+    reason = checkpoint_reason(outcome, CheckpointReason.END)
+    rolling = snapshot.extend(work.rolling, bodies)
+    point = work.point(reason, work.next_step, steps=len(steps), added=len(bodies), rolling=rolling)
+    events = [*events, checkpoint_event(point)]
     if isinstance(outcome, Fail):
         events.append(NewEvent("error", error_of(outcome)))
     before = {call.id: call for call in work.calls}
@@ -52,7 +57,7 @@ def end(
             steps=steps,
             messages=messages,
             changed_calls=[ledger.changed_row(before[c.id], c) for c in changed],
-            checkpoints=[_checkpoint(work, cause)] if not messages else [],
+            checkpoints=[point],
             events=events,
             audits=[ended_audit(work.run, to)] if to.ended else [],
             usage=usage or Usage(),
@@ -87,22 +92,13 @@ def _must_be_asked(to: RunStatus, calls: Sequence[CallRecord]) -> bool:
     return may_be_retried and any(call.status is CallStatus.UNKNOWN for call in calls)
 
 
-def _closing_messages(work: Work, calls: Sequence[CallRecord]) -> list[dict[str, Json]]:
+def _closing_messages(
+    work: Work, calls: Sequence[CallRecord]
+) -> tuple[list[dict[str, Json]], list[str]]:
     if not (work.view.answered and calls):
-        return []
+        return [], []
     results = wire.tool_results(ledger.told(call) for call in calls)  # type: ignore[misc]
-    rows, _ = work.say(work.next_step, [results])
-    return rows
-
-
-def _checkpoint(work: Work, reason: str) -> dict[str, Json]:
-    return snapshot.row(
-        step=work.next_step,
-        reason=reason,
-        messages=work.own_messages,
-        rolling=work.rolling,
-        state={"next_step": work.next_step, "steps": work.steps},
-    )
+    return work.say(work.next_step, [results])
 
 
 def _error(outcome: Outcome) -> dict[str, Json] | None:

@@ -16,9 +16,9 @@ from runtime_core.loop.continuation import Continuation, ended_audit, error_of, 
 from runtime_core.loop.control import Hold
 from runtime_core.loop.deltas import DeltaWriter
 from runtime_core.loop.ending import closed, end
-from runtime_core.loop.outcome import Fail, Go, Outcome, Stop, Wait
-from runtime_core.loop.work import OpenStep, Work
-from runtime_core.states import RunStatus
+from runtime_core.loop.outcome import Fail, Go, Outcome, Stop, Wait, checkpoint_reason
+from runtime_core.loop.work import OpenStep, Work, checkpoint_event
+from runtime_core.states import CheckpointReason, RunStatus
 from runtime_core.tools import gate, ledger
 from runtime_core.tools.ledger import CallRecord
 from runtime_core.transactions import outside
@@ -122,17 +122,12 @@ def _save(
         after = follow(work, calls, deltas.text, begin=not hold.stop.is_set())
     rows, bodies = work.say(step.index, said)
     rolling = snapshot.extend(work.rolling, bodies)
-    point = snapshot.row(
-        step=step.index,
-        reason="model",
-        messages=work.own_messages + len(rows),
-        rolling=rolling,
-        state={"next_step": work.next_step, "steps": work.steps + 1},
-    )
+    reason = checkpoint_reason(after.outcome, CheckpointReason.PLAN)
+    point = work.point(reason, step.index, steps=1, added=len(rows), rolling=rolling)
     told = [
         *tail,
         *(result_event(c, step.index) for c in calls if c.status.ended),
-        NewEvent("checkpoint", {"id": point["id"], "reason": "model"}, step.index),
+        checkpoint_event(point, step.index),
     ]
     work.commit(
         StepCommit(

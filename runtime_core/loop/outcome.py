@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from runtime_core.states import RunStatus
+from runtime_core.states import CheckpointReason, RunStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +79,18 @@ def target(outcome: Outcome) -> tuple[RunStatus, str]:
             raise ValueError(f"{reason} is not a status: the run is released, or not ours")
         case _:
             assert_never(outcome)
+
+
+def checkpoint_reason(outcome: Outcome, going_on: CheckpointReason) -> CheckpointReason:
+    """Why a checkpoint is taken with this outcome; `going_on` where the run goes on."""
+    match outcome:
+        case Go():
+            return going_on
+        case Ask():
+            return CheckpointReason.INTERRUPT
+        case Wait():
+            return CheckpointReason.WAIT
+        case Stop() if target(outcome)[0] is RunStatus.PAUSED:
+            return CheckpointReason.PAUSE
+        case _:
+            return CheckpointReason.END

@@ -7,12 +7,13 @@ import uuid
 from django.utils import timezone
 
 from runtime_core import ports, transitions
+from runtime_core.checkpoints import store
 from runtime_core.events.publish import announce
 from runtime_core.gateway import messages as wire
 from runtime_core.loop.continuation import ended_audit
 from runtime_core.models import Interrupt, Message, Run, ToolCall
 from runtime_core.sanitize import canonical
-from runtime_core.states import PARKED, CallStatus, InterruptStatus, RunStatus
+from runtime_core.states import PARKED, CallStatus, CheckpointReason, InterruptStatus, RunStatus
 from runtime_core.tools import ledger
 from runtime_core.transactions import one_commit
 from runtime_core.values import SYSTEM, Audit
@@ -29,7 +30,8 @@ def cancel(run: Run) -> int:
     _close_calls(run)
     _answer_calls(run)
     ports.audit().record([ended_audit(run, RunStatus.CANCELLED)])
-    return transitions.move(run.id, RunStatus.CANCELLED, "cancel")
+    told = store.mark(run.id, CheckpointReason.END)
+    return transitions.move(run.id, RunStatus.CANCELLED, "cancel", events=told)
 
 
 def finish_cancel(run_id: uuid.UUID) -> bool:

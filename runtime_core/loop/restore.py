@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from pydantic_ai.messages import ModelMessage
+
 from runtime_core import ports
-from runtime_core.checkpoints import snapshot
+from runtime_core.checkpoints import snapshot, store
 from runtime_core.engines import engine
 from runtime_core.errors import StateUnusable
 from runtime_core.gateway import messages as wire
@@ -25,51 +30,86 @@ def load_run(claim: Claim) -> Run:
 
 
 def restore(claim: Claim, run: Run) -> Work:
-    """The run's picture: newest checkpoint, verified against its messages; then messages, ledger, counters, workspace.
+    """The run's picture, in the order that risks least.
 
-    StateUnusable if anything stored does not verify; WorkspaceError if the workspace cannot be made.
+    The newest checkpoint is verified against the messages that it covers, then the workspace; only then messages,
+    counters, budget and ledger are restored. StateUnusable if anything does not verify; WorkspaceError if a new
+    run's workspace cannot be made.
     """
     definition: dict[str, Any] = run.agent_version.definition
-    rows = list(
-        Message.objects.filter(thread_id=run.thread_id)
-        .order_by("position")
-        .values_list("run_id", "step", "body")
-    )
-    own = [body for run_id, _, body in rows if run_id == run.id]
     began = run.next_step > 0  # else there is nothing of it yet but what it was asked
-    checkpoint = Checkpoint.objects.filter(run_id=run.id).order_by("-id").first() if began else None
-    rolling = snapshot.verify(checkpoint, own)
-    try:
-        history = [wire.load(json.loads(body)) for _, _, body in rows]
-    except ValueError as error:
-        raise StateUnusable("A message of the conversation cannot be read any more.") from error
+    rows = _messages(run)
+    own = [body for run_id, _, body in rows if run_id == run.id]
+    verified = snapshot.verify(_checkpoint(run, rows) if began else None, own)
+    place = _workspace(run, definition.get("workspace"), began)
+    history = _history(rows)
     last_step = rows[-1][1] if rows else -1
-    calls = [call for call in ledger.load(run.id) if call.step == last_step] if began else []
-    tools = registry()
     work = Work(
         claim=claim,
         seen=Seen(run.version, run.last_seq, run.cancel_requested_at is not None, False),
         run=run,
         definition=definition,
         engine=engine(definition.get("engine", "react")),
-        tools=_own_tools(definition, tools),
+        tools=_own_tools(definition, registry()),
         rules=rules_of(run),
         limits=limits_of(run),
         history=history,
         position=len(rows),
         own_messages=len(own),
-        rolling=rolling,
-        calls=calls,
+        rolling=verified.rolling,
+        calls=[c for c in ledger.load(run.id) if c.step == last_step] if began else [],
         next_step=run.next_step,
         steps=run.steps,
         usage=Usage(run.input_tokens, run.output_tokens, run.cost_microusd),
+        workspace=place,
         model_failures=run.model_failures,
+        cut=verified.state.get("cut", 0),
     )
     if work.view.answered:
         work.output = ports.redactor().text(wire.text_of(history[-1]))  # type: ignore[arg-type]
-    if definition.get("workspace"):
-        work.workspace = workspace.prepare(run.id, definition["workspace"])
     return work
+
+
+def sound_checkpoint(run: Run) -> str | None:
+    """The latest checkpoint of the run that still verifies, for a person to fork from; None if none does."""
+    own = [body for run_id, _, body in _messages(run) if run_id == run.id]
+    found = store.newest_sound(run.id, own)
+    return str(found.id) if found else None
+
+
+def _messages(run: Run) -> list[tuple[uuid.UUID, int, str]]:
+    """The thread's messages in order: of which run, of which of its steps, and the text."""
+    rows = Message.objects.filter(thread_id=run.thread_id).order_by("position")
+    return list(rows.values_list("run_id", "step", "body"))
+
+
+def _checkpoint(run: Run, rows: Sequence[tuple[uuid.UUID, int, str]]) -> Checkpoint | None:
+    """The newest one. A run whose model has spoken has one: its absence is no new beginning."""
+    found = store.newest(run.id)
+    if found is None and any(run_id == run.id and step >= 0 for run_id, step, _ in rows):
+        raise StateUnusable(
+            "The run has taken steps, and none of its checkpoints is there any more. "
+            "Nothing was continued."
+        )
+    return found
+
+
+def _workspace(run: Run, source: str | None, began: bool) -> Path | None:
+    """The run's folder. One that is gone is not made anew: what the run did in it would silently be undone."""
+    if not source:
+        return None
+    if began and not workspace.path_of(run.id).is_dir():
+        raise StateUnusable(
+            "The run's workspace is gone, with what the run did in it. Nothing was continued."
+        )
+    return workspace.prepare(run.id, source)
+
+
+def _history(rows: Sequence[tuple[uuid.UUID, int, str]]) -> list[ModelMessage]:
+    try:
+        return [wire.load(json.loads(body)) for _, _, body in rows]
+    except ValueError as error:
+        raise StateUnusable("A message of the conversation cannot be read any more.") from error
 
 
 def _own_tools(definition: dict[str, Any], tools: Any) -> dict[str, Tool]:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import uuid
 
 from runtime_core import clock, ports
-from runtime_core.checkpoints import snapshot
 from runtime_core.ids import new_id
 from runtime_core.loop.continuation import begin_events, follow
 from runtime_core.loop.control import Hold
 from runtime_core.loop.ending import end
 from runtime_core.loop.model_step import result_event, step_row
-from runtime_core.loop.outcome import Fail, Outcome, Stop
+from runtime_core.loop.outcome import Fail, Outcome, Stop, checkpoint_reason
 from runtime_core.loop.progress import ProgressWriter
-from runtime_core.loop.work import OpenStep, Work
+from runtime_core.loop.work import OpenStep, Work, checkpoint_event
 from runtime_core.models import Interrupt
-from runtime_core.states import CallStatus
+from runtime_core.states import CallStatus, CheckpointReason
 from runtime_core.tools import ToolContext, gate, ledger, runner
 from runtime_core.tools.ledger import CallRecord
 from runtime_core.tools.registry import Tool
@@ -82,7 +81,8 @@ def _recover(work: Work, hold: Hold, call: CallRecord, tool: Tool | None) -> Cal
     else:
         happened = ToolOutcome("unknown", None, error_code="outcome_unknown")
     work.append([work.open_step("tool", call.tool)])
-    return _save(work, hold, _opened(work), call, call.ended_with(happened), reason="recovered")
+    ended = call.ended_with(happened)
+    return _save(work, hold, _opened(work), call, ended, CheckpointReason.RECOVERED)
 
 
 def _perform(work: Work, hold: Hold, call: CallRecord, tool: Tool) -> Outcome:
@@ -99,7 +99,7 @@ def _perform(work: Work, hold: Hold, call: CallRecord, tool: Tool) -> Outcome:
     if hold.reason == "lost":
         return Stop("lost")
     ended = call.ended_with(outcome)
-    after = _save(work, hold, step, call, ended, reason="tool_result")
+    after = _save(work, hold, step, call, ended, CheckpointReason.TOOL_RESULT)
     _close_span(
         span, ended
     )  # only now: a worker that lost the run must not close what its heir abandoned
@@ -124,7 +124,12 @@ def _context(
 
 
 def _save(
-    work: Work, hold: Hold, step: OpenStep, before: CallRecord, ended: CallRecord, *, reason: str
+    work: Work,
+    hold: Hold,
+    step: OpenStep,
+    before: CallRecord,
+    ended: CallRecord,
+    reason: CheckpointReason,
 ) -> Outcome:
     """Result, step, checkpoint and what comes next, in one commit."""
     if hold.reason == "shutdown" and ended.status is CallStatus.CANCELLED:
@@ -132,21 +137,15 @@ def _save(
     if hold.reason in ("cancel", "deadline"):
         return _save_and_stop(work, hold, step, ended)
     calls = [ended if c.id == ended.id else c for c in work.calls]
-    point = snapshot.row(
-        step=step.index,
-        reason=reason,
-        messages=work.own_messages,
-        rolling=work.rolling,
-        state={"next_step": work.next_step, "steps": work.steps + 1},
-    )
-    told = []
-    if ended.status.ended:
-        told.append(result_event(ended, step.index))
-    told.append(NewEvent("checkpoint", {"id": point["id"], "reason": reason}, step.index))
+    told = [result_event(ended, step.index)] if ended.status.ended else []
     after = follow(work, calls, work.output, begin=not hold.stop.is_set())
     changed = _changes(work, before, after.calls)
     if isinstance(after.outcome, Fail):
         return _save_failed(work, step, ended, calls, after.outcome, told)
+    if all(call.status.ended for call in after.calls):
+        reason = CheckpointReason.ROUND
+    point = work.point(checkpoint_reason(after.outcome, reason), step.index, steps=1)
+    told.append(checkpoint_event(point, step.index))
     work.commit(
         StepCommit(
             to=after.to,
@@ -216,7 +215,7 @@ def _refuse(
         )
     else:
         again = call.ended_with(ToolOutcome("rejected", f"Not run: {reason}", error_code="refused"))
-    return _save(work, hold, _opened(work), call, again, reason="refused")
+    return _save(work, hold, _opened(work), call, again, CheckpointReason.REFUSED)
 
 
 def _opened(work: Work) -> OpenStep:

@@ -13,13 +13,14 @@ from typing import Any
 from pydantic_ai.messages import ModelMessage, ModelResponse
 
 from runtime_core import clock, transitions
+from runtime_core.checkpoints import snapshot
 from runtime_core.engines.port import Engine, View
 from runtime_core.events.publish import announce_soon
 from runtime_core.gateway import messages as wire
 from runtime_core.limits import limits
 from runtime_core.models import Run
 from runtime_core.sanitize import canonical
-from runtime_core.states import RunStatus
+from runtime_core.states import CheckpointReason, RunStatus
 from runtime_core.tools.ledger import CallRecord
 from runtime_core.tools.permission import Rule
 from runtime_core.tools.registry import Tool
@@ -60,6 +61,8 @@ class Work:
     workspace: Path | None = None
     model_failures: int = 0
     output: str = ""
+    cut: int = 0
+    """How many of the thread's oldest messages the model is no longer sent; they stay stored."""
     step: OpenStep | None = None
     leased_at: float = field(default_factory=clock.monotonic)
     """When this process last knew, by its own clock, that the lease began anew."""
@@ -111,6 +114,24 @@ class Work:
         ]
         return rows, bodies
 
+    def point(
+        self,
+        reason: CheckpointReason,
+        step: int,
+        *,
+        steps: int = 0,
+        added: int = 0,
+        rolling: str | None = None,
+    ) -> dict[str, Json]:
+        """A checkpoint as it will be after a commit of so many steps and `added` messages, up to `rolling`."""
+        return snapshot.row(
+            step=step,
+            reason=reason.value,
+            messages=self.own_messages + added,
+            rolling=rolling or self.rolling,
+            state={"next_step": self.next_step, "steps": self.steps + steps, "cut": self.cut},
+        )
+
     @property
     def may_act(self) -> bool:
         """False if this process slept so long since its last commit that the run may be somebody else's."""
@@ -119,3 +140,8 @@ class Work:
     @property
     def run_id(self) -> uuid.UUID:
         return self.claim.run_id
+
+
+def checkpoint_event(point: dict[str, Json], step: int | None = None) -> NewEvent:
+    """What tells that a checkpoint was saved."""
+    return NewEvent("checkpoint", {"id": point["id"], "reason": point["reason"]}, step)

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from runtime_core import commands, decisions, failpoints, ports
-from runtime_core.errors import Backpressure, StateUnusable, ThreadBusy
+from runtime_core.errors import Backpressure, ThreadBusy
 from runtime_core.limits import RuntimeLimits
 from runtime_core.loop.control import watch
 from runtime_core.loop.drive import advance
@@ -101,25 +101,6 @@ def test_a_step_costs_the_same_however_long_the_run_is(world: World) -> None:
         assert abs(late - early) < early * 0.1, table
     assert Message.objects.filter(run=run).count() == 1 + 2 * 40 + 1
     assert Checkpoint.objects.filter(run=run).count() == Step.objects.filter(run=run).count() == 81
-
-
-@pytest.mark.parametrize(
-    "harm",
-    ["UPDATE checkpoint SET schema_version = 999",
-     "UPDATE checkpoint SET state = '{\"next_step\": 1, \"steps\": 9}'",
-     "UPDATE message SET body = replace(body, 'pay', 'pax')",
-     "DELETE FROM message WHERE position = 1"],
-)
-def test_b5_a_state_that_does_not_verify_is_not_continued(world: World, harm: str) -> None:
-    run = drive(world.start(PAY))
-    decide_on(open_interrupts(run)[0], world.bob)
-    with connection.cursor() as cursor:
-        cursor.execute(harm)
-        assert cursor.rowcount
-    run = drive(run)
-    assert run.status == "failed"
-    assert run.error and run.error["code"] == StateUnusable.code
-    assert effects() == []
 
 
 def test_a_run_past_its_deadline_is_stopped_wherever_it_is(world: World) -> None:
