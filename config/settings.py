@@ -241,7 +241,7 @@ INTERLOCK_PORTS = {
     "spans": "traces.spans.sink",
     "decision_guard": "approvals.guard.guard",
 }
-TOOL_MODULES: list[str] = ["evals.shop.tools", *env.list("TOOL_MODULES", default=[])]
+TOOL_MODULES: list[str] = ["evals.shop.tools", "evals.shop.graphs", *env.list("TOOL_MODULES", default=[])]
 INTERLOCK_MODEL = env.str("INTERLOCK_MODEL", default="")
 
 # ── Notifications ───────────────────────────────────────────────────────────────────────────────

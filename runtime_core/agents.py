@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from runtime_core import ports
-from runtime_core.engines import engine
+from runtime_core.engines import engine_of
 from runtime_core.errors import InvalidInput
 from runtime_core.models import Agent, AgentVersion, Project, ToolPermission
 from runtime_core.run_limits import requested
@@ -21,6 +21,7 @@ FIELDS = {
     "name": str,
     "project": str,
     "engine": str,
+    "graph": str,
     "model": str,
     "script": str,
     "instructions": str,
@@ -29,7 +30,9 @@ FIELDS = {
     "limits": dict,
     "workspace": str,
 }
-_STORED = ("name", "engine", "model", "script", "instructions", "tools", "limits", "workspace")
+_STORED = (
+    "name", "engine", "graph", "model", "script", "instructions", "tools", "limits", "workspace",
+)  # fmt: skip
 
 
 def apply_agent(
@@ -90,9 +93,9 @@ def check(definition: Mapping[str, Any]) -> dict[str, Json]:
     clean.setdefault("instructions", "")
     clean.setdefault("tools", [])
     clean.setdefault("limits", {})
-    engine(clean["engine"])
+    known = registry()  # which loads the graphs too
+    engine_of(clean)
     requested(clean["limits"])
-    known = registry()
     for name in clean["tools"]:
         if name not in known:
             raise InvalidInput(

@@ -49,6 +49,7 @@ class RuntimeLimits:
     tool_seconds: int = 60
     tool_result_bytes: int = 64_000
     event_bytes: int = 64_000
+    graph_state_bytes: int = 1_000_000
     delta_flush_seconds: float = 0.1
     delta_flush_bytes: int = 1_024
 

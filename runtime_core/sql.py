@@ -143,6 +143,43 @@ WITH moved AS (
 SELECT version, last_seq, cancel_requested_at, pause_requested_at FROM moved
 """
 
+# The same for a node of a graph that changes nothing but the state: scalars, as most of its cost is reading its values.
+# The lease is renewed now and then, not by each node.
+COMMIT_NODE = f"""
+WITH moved AS (
+    UPDATE run SET
+        version = version + 1,
+        next_step = %(next_step)s,
+        steps = steps + 1,
+        last_seq = last_seq + %(n_events)s,
+        model_failures = 0,
+        claims_without_progress = 0,
+        error = NULL
+    WHERE id = %(run)s AND lease_epoch = %(epoch)s AND version = %(version)s AND status = 'running'
+    RETURNING id, version, last_seq, cancel_requested_at, pause_requested_at
+), kept AS (
+    UPDATE run_lease SET until = {_LEASE}
+    FROM moved WHERE run_id = moved.id AND epoch = %(epoch)s AND %(renew)s
+), stepped AS (
+    INSERT INTO step (id, run_id, index, kind, status, epoch, attempt, name, detail, started_at, ended_at)
+    SELECT %(step_id)s, moved.id, %(index)s, 'node', 'succeeded', %(epoch)s, %(attempt)s, %(name)s,
+        '{{}}', %(started_at)s, clock_timestamp()
+    FROM moved
+), saved AS (
+    INSERT INTO checkpoint (id, run_id, step, epoch, reason, schema_version, messages, state, digest,
+        created_at)
+    SELECT %(checkpoint_id)s, moved.id, %(index)s, %(epoch)s, %(reason)s, %(schema_version)s,
+        %(messages)s, %(state)s::jsonb, %(digest)s, clock_timestamp()
+    FROM moved
+), told AS (
+    INSERT INTO event (run_id, seq, type, ts, step, data)
+    SELECT moved.id, moved.last_seq - %(n_events)s + x.nth, x.event->>'type', clock_timestamp(),
+        (x.event->>'step')::int, x.event->'data'
+    FROM moved, jsonb_array_elements(%(events)s::jsonb) WITH ORDINALITY AS x(event, nth)
+)
+SELECT version, last_seq, cancel_requested_at, pause_requested_at FROM moved
+"""
+
 # Events of a step that still goes on. Not synced to disk: the step's own commit, later in the log, syncs these too.
 APPEND_EVENTS = """
 WITH relaxed AS MATERIALIZED (

@@ -148,6 +148,8 @@ class CheckpointReason(enum.StrEnum):
     WAIT = "wait"
     PAUSE = "pause"
     END = "end"
+    NODE = "node"  # a node of a graph, with what it has set
+    STATE = "state"  # the same, with the whole state
 
 
 # What people look for and forks start from: housekeeping never takes these away.
@@ -157,6 +159,9 @@ KEY_REASONS = frozenset(
         CheckpointReason.DECIDED,
         CheckpointReason.PAUSE,
         CheckpointReason.END,
+        # A graph's state is put together from these.
+        CheckpointReason.NODE,
+        CheckpointReason.STATE,
     }
 )
 

@@ -7,6 +7,7 @@ itself is conditional on what was seen.
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 import json
 import re
@@ -78,6 +79,25 @@ class StepCommit:
     error: dict[str, Json] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class NodeCommit:
+    """All that one node of a graph writes where nothing but its state changes; `state` is canonical JSON."""
+
+    step_id: uuid.UUID
+    index: int
+    attempt: int
+    name: str
+    started_at: dt.datetime
+    next_step: int
+    checkpoint_id: uuid.UUID
+    reason: str
+    schema_version: int
+    messages: int
+    state: str
+    digest: str
+    events: Sequence[NewEvent]
+
+
 def claim(worker: str, run_id: uuid.UUID | None = None) -> tuple[Claim, int] | None:
     """Take one pending run that is due (that one, if `run_id` is given) and its last_seq; None if there is none."""
     statement = sql.CLAIM_ONE if run_id else sql.CLAIM_ANY
@@ -120,6 +140,37 @@ def commit_step(claim: Claim, seen: Seen, step: StepCommit) -> Seen:
     )
     if step.spans:
         ports.spans().write(step.spans)
+    return Seen(row[0], row[1], row[2] is not None, row[3] is not None)
+
+
+def commit_node(claim: Claim, seen: Seen, node: NodeCommit, renew: bool) -> Seen:
+    """Write one node of a graph; Fenced if this worker no longer owns the run. `renew` begins the lease anew."""
+    params = {
+        "run": claim.run_id,
+        "epoch": claim.epoch,
+        "version": seen.version,
+        "next_step": node.next_step,
+        "renew": renew,
+        "lease_seconds": limits().lease_seconds,
+        "step_id": node.step_id,
+        "index": node.index,
+        "attempt": node.attempt,
+        "name": node.name,
+        "started_at": node.started_at,
+        "checkpoint_id": node.checkpoint_id,
+        "reason": node.reason,
+        "schema_version": node.schema_version,
+        "messages": node.messages,
+        "state": node.state,
+        "digest": node.digest,
+        "n_events": len(node.events),
+        "events": _events_json(node.events),
+    }
+    row = _written(
+        lambda: _commit_node(params),
+        lambda found: _committed(seen, found, False),
+        claim,
+    )
     return Seen(row[0], row[1], row[2] is not None, row[3] is not None)
 
 
@@ -257,6 +308,11 @@ def _commit(params: dict[str, Any], audits: Sequence[Audit]) -> Row | None:
         if row is not None and audits:
             ports.audit().record(audits)
         return row
+
+
+def _commit_node(params: dict[str, Any]) -> Row | None:
+    with one_commit("commit", alone=True):
+        return _one_planned(sql.COMMIT_NODE, params)
 
 
 def _append(params: dict[str, Any]) -> Row | None:

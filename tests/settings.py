@@ -22,7 +22,7 @@ os.environ.setdefault("LOG_FORMAT", "console")
 
 from config.settings import *  # noqa: F403
 
-TOOL_MODULES = [*TOOL_MODULES, "tests.runtime.tools"]  # noqa: F405
+TOOL_MODULES = [*TOOL_MODULES, "tests.runtime.tools", "tests.runtime.graphs"]  # noqa: F405
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", "testserver"]
 # Hashing is made slow on purpose; hundreds of test users need not wait for it.
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

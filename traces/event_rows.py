@@ -102,11 +102,14 @@ def _status(row: EventRow, data: dict[str, Any]) -> None:
         row.announce = f"Run: {row.what}"
 
 
+_STEPS = {"model": "asks the model", "node": "runs a node of the graph"}
+
+
 def _step(row: EventRow, data: dict[str, Any]) -> None:
     index = data.get("index")
     # People count from one.
     row.what = f"Step {index + 1}" if isinstance(index, int) else "Step"
-    row.said = "asks the model" if data.get("kind") == "model" else "runs a tool"
+    row.said = _STEPS.get(data.get("kind", ""), "runs a tool")
 
 
 def _text(row: EventRow, data: dict[str, Any]) -> None:

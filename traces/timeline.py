@@ -70,7 +70,7 @@ def timeline_of(run: Run) -> Timeline:
 
 
 def _inside(run: Run, steps: list[Step], waits: Waits, first: dt.datetime) -> list[Bar]:
-    bars = [_bar_of_step(step) for step in steps if step.kind == "model"]
+    bars = [_bar_of_step(step) for step in steps if step.kind != "tool"]
     bars += [_bar_of_wait(w) for w in waits.shown if w.ended_at is None or w.ended_at > first]
     calls = ToolCall.objects.filter(run=run, started_at__gte=first)
     bars += [_bar_of_call(call) for call in calls.defer("args_text", "result_text")[:STEPS_SHOWN]]
@@ -89,8 +89,8 @@ def _bar_of_run(run: Run) -> Bar:
 def _bar_of_step(step: Step) -> Bar:
     failed = step.status == "failed"
     return Bar(
-        name=f"step {step.index + 1} · model",
-        icon="cross" if failed else "model",
+        name=f"step {step.index + 1} · {'model' if step.kind == 'model' else step.name}",
+        icon="cross" if failed else "model" if step.kind == "model" else "step",
         tone=_STEP_TONES.get(step.status, "info"),
         kinds="step error" if failed else "step",
         depth=1,

@@ -52,7 +52,12 @@ def row(*, step: int, reason: str, messages: int, rolling: str, state: Json) -> 
 
 def seal(rolling: str, state: Json) -> str:
     """The digest that a checkpoint stores."""
-    return hashlib.sha256(f"{rolling}\n{canonical(state)}".encode()).hexdigest()
+    return seal_text(rolling, canonical(state))
+
+
+def seal_text(rolling: str, text: str) -> str:
+    """The same for a state whose canonical text is at hand."""
+    return hashlib.sha256(f"{rolling}\n{text}".encode()).hexdigest()
 
 
 def verify(checkpoint: Checkpoint | None, bodies: Sequence[str]) -> Verified:

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from runtime_core.engines.graph import graph_engine
+from runtime_core.engines.nodes import Ask, Call, Finish, Next, node
 from runtime_core.engines.port import Engine
 from runtime_core.engines.react import React
 from runtime_core.errors import InvalidInput
+from runtime_core.values import Json
 
-ENGINES: dict[str, Engine] = {"react": React()}
+__all__ = ["Ask", "Call", "Engine", "Finish", "Next", "engine_of", "node"]
+
+_REACT = React()
+_NAMES = ("graph", "react")
 
 
-def engine(name: str) -> Engine:
-    """The engine of that name; InvalidInput says which there are."""
-    try:
-        return ENGINES[name]
-    except KeyError:
-        known = ", ".join(sorted(ENGINES))
-        raise InvalidInput(f"engine: {name!r} is unknown; there are: {known}.") from None
+def engine_of(definition: Mapping[str, Json]) -> Engine:
+    """The engine that an agent's definition names; InvalidInput says which there are.
+
+    Graphs are known once the modules that TOOL_MODULES lists are loaded.
+    """
+    name, graph = definition.get("engine", "react"), definition.get("graph")
+    if name not in _NAMES:
+        raise InvalidInput(
+            f"engine: {name!r} is unknown; there are: {', '.join(_NAMES)}.", field="engine"
+        )
+    if name == "graph":
+        if not graph:
+            raise InvalidInput("graph: name the graph that the engine runs.", field="graph")
+        return graph_engine(graph)
+    if graph:
+        raise InvalidInput("graph: only the engine `graph` runs one.", field="graph")
+    return _REACT

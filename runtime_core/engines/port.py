@@ -6,16 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from runtime_core.engines.nodes import Node
 from runtime_core.tools.ledger import CallRecord
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Where a run is: whether the model has the last word, what it said, and its calls as the ledger has them."""
+    """Where a run is: whether the model has the last word, what it said, and its calls as the ledger has them.
+
+    `node` is the one that a graph's last answer named; empty where the run begins.
+    """
 
     answered: bool
     text: str
     calls: Sequence[CallRecord]
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,15 @@ class GiveUp:
     message: str
 
 
-Move = AskModel | RunCall | AskPeople | Finish | GiveUp
+@dataclass(frozen=True, slots=True)
+class RunNode:
+    """Run this node of a graph on the state."""
+
+    name: str
+    run: Node
+
+
+Move = AskModel | RunCall | RunNode | AskPeople | Finish | GiveUp
 
 
 class Engine(Protocol):

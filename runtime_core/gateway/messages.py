@@ -71,6 +71,12 @@ def user_request(text: str, instructions: str | None = None) -> ModelRequest:
     )
 
 
+def spoken(text: str, speaker: str) -> ModelResponse:
+    """An answer that no model gave."""
+    parts = [TextPart(text)]
+    return ModelResponse(parts=parts, model_name=speaker, timestamp=now(), finish_reason="stop")
+
+
 def tool_results(results: Iterable[tuple[str, str, Json, Outcome]]) -> ModelRequest:
     """The results of one response's calls, each as (call id, tool, content, outcome)."""
     at = now()
@@ -94,6 +100,16 @@ def calls_of(response: ModelResponse) -> tuple[ProposedCall, ...]:
 def text_of(response: ModelResponse) -> str:
     """What a response says in plain text."""
     return "".join(part.content for part in response.parts if isinstance(part, TextPart))
+
+
+def prompt_of(messages: Sequence[ModelMessage]) -> str:
+    """What the user asked for last."""
+    for message in reversed(messages):
+        said = [part.content for part in message.parts if isinstance(part, UserPromptPart)]
+        texts = [content for content in said if isinstance(content, str)]
+        if texts:
+            return "\n".join(texts)
+    return ""
 
 
 def answers_every_call(messages: Sequence[ModelMessage]) -> bool:

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from runtime_core import clock, ports
-from runtime_core.engines.port import AskModel, AskPeople, Finish, GiveUp, RunCall, View
+from runtime_core.engines.port import (
+    AskModel,
+    AskPeople,
+    Finish,
+    GiveUp,
+    RunCall,
+    RunNode,
+    View,
+)
 from runtime_core.loop.outcome import Ask, Done, Fail, Go, Outcome, target
 from runtime_core.loop.work import Work
 from runtime_core.models import Run
@@ -55,9 +63,12 @@ def follow(
     A call that a person approved is not begun here: its approval is checked again right before it runs.
     """
     result = Continuation(Go(), list(calls))
-    match work.engine.next_move(View(answered=answered, text=text, calls=tuple(calls))):
+    view = View(answered=answered, text=text, calls=tuple(calls), node=work.node)
+    match work.engine.next_move(view):
         case AskModel() if begin:
             result.events.append(work.open_step("model", work.run.agent.name))
+        case RunNode(name) if begin:
+            result.events.append(work.open_step("node", name))
         case RunCall(call) if begin and call.status is CallStatus.APPROVED and not call.approval:
             executing = call.evolve(
                 status=CallStatus.EXECUTING, epoch=work.claim.epoch, attempts=call.attempts + 1
@@ -69,6 +80,7 @@ def follow(
         case Finish(output):
             result.outcome = Done(output)
         case GiveUp(code, message):
+            message = ports.redactor().text(message)
             result.outcome = Fail(code, message, cause="stopped")
             result.events.append(NewEvent("error", error_of(result.outcome)))
         case _:

@@ -12,11 +12,11 @@ from django.db import Error as DatabaseError
 from django.db import InterfaceError, OperationalError, connection
 
 from runtime_core import clock, ports, transitions
-from runtime_core.engines.port import AskModel, RunCall
+from runtime_core.engines.port import AskModel, RunCall, RunNode
 from runtime_core.errors import Fenced, InterlockError, StateUnusable, WorkerLost
 from runtime_core.events.publish import announce
 from runtime_core.limits import limits
-from runtime_core.loop import model_step, parked, restore, tool_step
+from runtime_core.loop import model_step, node_step, parked, restore, tool_step
 from runtime_core.loop.continuation import ended_audit, follow
 from runtime_core.loop.control import Hold, watch
 from runtime_core.loop.ending import end
@@ -108,6 +108,8 @@ def _step(work: Work, hold: Hold) -> Outcome:
     match move:
         case AskModel():
             return model_step.take(work, hold)
+        case RunNode():
+            return node_step.take(work, hold, move)
         case RunCall(call):
             return tool_step.take(work, hold, call)
         case _:

@@ -95,7 +95,7 @@ def _must_be_asked(to: RunStatus, calls: Sequence[CallRecord]) -> bool:
 def _closing_messages(
     work: Work, calls: Sequence[CallRecord]
 ) -> tuple[list[dict[str, Json]], list[str]]:
-    if not (work.view.answered and calls):
+    if work.graph is not None or not (work.view.answered and calls):
         return [], []
     results = wire.tool_results(ledger.told(call) for call in calls)  # type: ignore[misc]
     return work.say(work.next_step, [results])

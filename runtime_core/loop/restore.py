@@ -11,12 +11,13 @@ from typing import Any
 from pydantic_ai.messages import ModelMessage
 
 from runtime_core import ports
-from runtime_core.checkpoints import snapshot, store
-from runtime_core.engines import engine
+from runtime_core.checkpoints import graph_state, snapshot, store
+from runtime_core.checkpoints.graph_state import GraphState
+from runtime_core.engines import engine_of
 from runtime_core.errors import StateUnusable
 from runtime_core.gateway import messages as wire
 from runtime_core.loop.work import Work
-from runtime_core.models import Checkpoint, Message, Run, ToolPermission
+from runtime_core.models import Checkpoint, Message, Run, Step, ToolPermission
 from runtime_core.tools import ledger, registry, workspace
 from runtime_core.tools.permission import Rule
 from runtime_core.tools.registry import Tool
@@ -43,14 +44,16 @@ def restore(claim: Claim, run: Run) -> Work:
     verified = snapshot.verify(_checkpoint(run, rows) if began else None, own)
     place = _workspace(run, definition.get("workspace"), began)
     history = _history(rows)
-    last_step = rows[-1][1] if rows else -1
+    graph = _graph(run, definition, history, own)
+    last_step = graph.step if graph else rows[-1][1] if rows else -1
+    tools = registry()  # which loads the graphs too
     work = Work(
         claim=claim,
         seen=Seen(run.version, run.last_seq, run.cancel_requested_at is not None, False),
         run=run,
         definition=definition,
-        engine=engine(definition.get("engine", "react")),
-        tools=_own_tools(definition, registry()),
+        engine=engine_of(definition),
+        tools=_own_tools(definition, tools),
         rules=rules_of(run),
         limits=limits_of(run),
         history=history,
@@ -63,9 +66,10 @@ def restore(claim: Claim, run: Run) -> Work:
         usage=Usage(run.input_tokens, run.output_tokens, run.cost_microusd),
         workspace=place,
         model_failures=run.model_failures,
+        graph=graph,
         cut=verified.state.get("cut", 0),
     )
-    if work.view.answered:
+    if graph is None and work.view.answered:
         work.output = ports.redactor().text(wire.text_of(history[-1]))  # type: ignore[arg-type]
     return work
 
@@ -110,6 +114,22 @@ def _history(rows: Sequence[tuple[uuid.UUID, int, str]]) -> list[ModelMessage]:
         return [wire.load(json.loads(body)) for _, _, body in rows]
     except ValueError as error:
         raise StateUnusable("A message of the conversation cannot be read any more.") from error
+
+
+def _graph(
+    run: Run, definition: dict[str, Any], history: Sequence[ModelMessage], own: Sequence[str]
+) -> GraphState | None:
+    """The state as a graph's nodes have left it, each row of it verified; None for other engines."""
+    if definition.get("engine") != "graph":
+        return None
+    rows = list(
+        Checkpoint.objects.filter(run_id=run.id, reason__in=graph_state.REASONS).order_by("step")
+    )
+    if not rows and Step.objects.filter(run_id=run.id, kind="node", status="succeeded").exists():
+        raise StateUnusable("The graph has run nodes, and its state is not there any more.")
+    whole = max((n for n, row in enumerate(rows) if row.reason == graph_state.WHOLE), default=0)
+    states = [snapshot.verify(row, own).state for row in rows[whole:]]
+    return graph_state.fold(states, GraphState(values={"input": wire.prompt_of(history)}))
 
 
 def _own_tools(definition: dict[str, Any], tools: Any) -> dict[str, Tool]:

@@ -14,6 +14,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 
 from runtime_core import clock, transitions
 from runtime_core.checkpoints import snapshot
+from runtime_core.checkpoints.graph_state import GraphState
 from runtime_core.engines.port import Engine, View
 from runtime_core.events.publish import announce_soon
 from runtime_core.gateway import messages as wire
@@ -24,7 +25,7 @@ from runtime_core.states import CheckpointReason, RunStatus
 from runtime_core.tools.ledger import CallRecord
 from runtime_core.tools.permission import Rule
 from runtime_core.tools.registry import Tool
-from runtime_core.transitions import NewEvent, Seen, StepCommit
+from runtime_core.transitions import NewEvent, NodeCommit, Seen, StepCommit
 from runtime_core.values import Claim, Json, RunLimits, Usage
 
 
@@ -63,6 +64,8 @@ class Work:
     output: str = ""
     cut: int = 0
     """How many of the thread's oldest messages the model is no longer sent; they stay stored."""
+    graph: GraphState | None = None
+    """The state that a graph's nodes have left; None for other engines."""
     step: OpenStep | None = None
     leased_at: float = field(default_factory=clock.monotonic)
     """When this process last knew, by its own clock, that the lease began anew."""
@@ -71,11 +74,18 @@ class Work:
     @property
     def view(self) -> View:
         """Where the run is, for its engine."""
+        if self.graph is not None:
+            return View(True, self.output, self.calls, self.graph.node)
         last = self.history[-1] if self.history else None
         answered = isinstance(last, ModelResponse)
         return View(
             answered=answered, text=self.output, calls=tuple(self.calls) if answered else ()
         )
+
+    @property
+    def node(self) -> str:
+        """Which node a graph has come to."""
+        return "" if self.graph is None else self.graph.node
 
     def open_step(self, kind: str, name: str) -> NewEvent:
         """Announce the next step; its index is used up even if the step is never committed."""
@@ -102,6 +112,19 @@ class Work:
         self.model_failures = step.model_failures
         changes_inbox = step.to is not RunStatus.RUNNING
         announce_soon(self.claim.run_id, seq, self.run.project_id, inbox=changes_inbox)
+
+    def commit_node(self, node: NodeCommit) -> None:
+        """Write a graph's node, the same way."""
+        asked_at = clock.monotonic()
+        renew = asked_at - self.leased_at > limits().heartbeat_seconds
+        with self._lock:
+            self.seen = transitions.commit_node(self.claim, self.seen, node, renew)
+            seq = self.seen.last_seq
+        if renew:
+            self.leased_at = asked_at
+        self.steps += 1
+        self.model_failures = 0
+        announce_soon(self.claim.run_id, seq, self.run.project_id, inbox=False)
 
     def say(
         self, step: int, messages: Sequence[ModelMessage]

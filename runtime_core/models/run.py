@@ -183,7 +183,7 @@ class Step(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["run", "index"], name="step_index_once"),
             models.CheckConstraint(
-                condition=models.Q(kind__in=["model", "tool"]), name="step_kind_known"
+                condition=models.Q(kind__in=["model", "tool", "node"]), name="step_kind_known"
             ),
             models.CheckConstraint(
                 condition=models.Q(status__in=["succeeded", "failed", "cancelled"]),
