@@ -48,7 +48,14 @@ if not SECRET_KEY:
         "SECRET_KEY is not set and DEBUG is off: set SECRET_KEY to a long random value, "
         "or start with `make up`, which makes one for its data folder."
     )
+# Former ones: sessions and stored values made under them stay good.
 SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])
+# What raw texts are sealed under: the first seals, all open. Without any, SECRET_KEY does both.
+INTERLOCK_DATA_KEYS = env.list("INTERLOCK_DATA_KEYS", default=[])
+if any(len(key) < 32 for key in INTERLOCK_DATA_KEYS):
+    raise ImproperlyConfigured(
+        "INTERLOCK_DATA_KEYS has a key of less than 32 characters; take `openssl rand -base64 32`."
+    )
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 # Who scrapes /metrics without being logged in sends it as a bearer; empty: nobody may.
 METRICS_TOKEN = env.str("METRICS_TOKEN", default="")

@@ -12,7 +12,7 @@ from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from runtime_core import clock
+from runtime_core import clock, ports
 from runtime_core.admin_forms import (
     LookOnly,
     PermissionForm,
@@ -32,6 +32,7 @@ from runtime_core.models import (
     ToolCall,
     ToolPermission,
 )
+from runtime_core.sanitize import canonical
 from runtime_core.transactions import one_commit
 
 admin.site.site_header = "Interlock"
@@ -294,6 +295,12 @@ class AgentVersionAdmin(LookOnly):
     """What exactly an agent was."""
 
     list_display = ["agent", "number", "digest", "created_at"]
+    readonly_fields = ["shown_definition"]
+
+    @admin.display(description="Definition (redacted)")
+    def shown_definition(self, row: AgentVersion) -> str:
+        """The definition without secrets that its instructions may hold."""
+        return canonical(ports.redactor().redact(row.definition).value)
 
 
 @admin.register(Run)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max, QuerySet
+from django.db.models import Max
 from django.utils import timezone
 from pydantic_ai.messages import ModelResponse
 
@@ -158,7 +158,7 @@ def fork_run(
     checkpoint = Checkpoint.objects.filter(id=checkpoint_id, run=run).first()
     if checkpoint is None:
         raise NotFound("This run has no such checkpoint.", field="checkpoint_id")
-    snapshot.verify(checkpoint, [*_bodies(run)][: checkpoint.messages])
+    snapshot.verify(checkpoint, _bodies(run, checkpoint.messages))
     version = run.agent_version
     bounds = requested({**limits_json(run), **(changes.get("limits") or {})})
     text = _input(changes["input"]) if "input" in changes else None
@@ -238,9 +238,9 @@ def _say(run: Run, text: str) -> None:
     Message.objects.create(thread_id=run.thread_id, position=position, run=run, step=-1, body=body)
 
 
-def _bodies(run: Run) -> QuerySet[Message, str]:
-    """The texts of the run's own messages, in order."""
-    return Message.objects.filter(run=run).order_by("position").values_list("body", flat=True)
+def _bodies(run: Run, count: int) -> list[str]:
+    """The texts of the run's first messages, in order."""
+    return [m.body for m in Message.objects.filter(run=run).order_by("position")[:count]]
 
 
 def _copy_messages(source: Run, checkpoint: Checkpoint, fork: Run) -> None:

@@ -9,6 +9,7 @@
     ├── Fenced                this worker no longer owns the run: stop touching it
     ├── WorkerLost            the run takes its workers down with it: a person must look
     ├── StateUnusable         a checkpoint, message or workspace does not verify: a person must look
+    │   └── SealBroken        a sealed value does not open
     ├── StateNotPlain         a state that would not come back from JSON as it is, refused where it is saved
     ├── ModelError            talking to a model failed
     │   ├── ModelUnavailable  RateLimited  ModelTimeout                     (retried)
@@ -192,6 +193,10 @@ class StateNotPlain(InterlockError):
     """A state to be saved holds something that JSON does not give back as it is; `data['at']` is its place."""
 
     code = "state_not_plain"
+
+
+class SealBroken(StateUnusable):
+    """A sealed value does not open: its key is not here, or it was changed."""
 
 
 class ModelError(InterlockError):

@@ -2,6 +2,7 @@
 
 Every statement that writes for a worker starts from `moved`: an UPDATE of the run row that carries the worker's
 epoch. Where that finds no row, nothing after it writes anything, and the caller raises `Fenced`.
+Raw texts come sealed, in base64.
 Lock order everywhere: run, run_lease, interrupt, tool_call, event.
 """
 
@@ -82,17 +83,18 @@ WITH moved AS (
         started_at timestamptz)
 ), said AS (
     INSERT INTO message (thread_id, position, run_id, step, body, created_at)
-    SELECT moved.thread_id, x.position, moved.id, x.step, x.body, clock_timestamp()
+    SELECT moved.thread_id, x.position, moved.id, x.step, decode(x.body, 'base64'), clock_timestamp()
     FROM moved, jsonb_to_recordset(%(messages)s::jsonb) AS x(position int, step int, body text)
 ), proposed AS (
     INSERT INTO tool_call (id, run_id, step, position, call_id, tool, effect, risk, status, args_text,
         args_digest, args_redacted, schema_digest, idempotency_key, verdict_reason, attempts, epoch,
         error_code, result_text, result_redacted, truncated, edited, created_at, started_at, ended_at)
-    SELECT x.id, moved.id, x.step, x.position, x.call_id, x.tool, x.effect, x.risk, x.status, x.args_text,
+    SELECT x.id, moved.id, x.step, x.position, x.call_id, x.tool, x.effect, x.risk, x.status,
+        decode(x.args_text, 'base64'),
         x.args_digest, COALESCE(x.args_redacted, 'null'), x.schema_digest, x.idempotency_key,
         x.verdict_reason,
-        CASE WHEN x.status = 'executing' THEN 1 ELSE 0 END, %(epoch)s, x.error_code, x.result_text,
-        x.result_redacted, x.truncated, false, clock_timestamp(),
+        CASE WHEN x.status = 'executing' THEN 1 ELSE 0 END, %(epoch)s, x.error_code,
+        decode(x.result_text, 'base64'), x.result_redacted, x.truncated, false, clock_timestamp(),
         CASE WHEN x.status = 'executing' THEN clock_timestamp() END,
         CASE WHEN x.ended THEN clock_timestamp() END
     FROM moved, jsonb_to_recordset(%(new_calls)s::jsonb) AS x(
@@ -106,7 +108,7 @@ WITH moved AS (
         epoch = %(epoch)s,
         attempts = tool_call.attempts + CASE WHEN x.status = 'executing' THEN 1 ELSE 0 END,
         error_code = x.error_code,
-        result_text = x.result_text,
+        result_text = decode(x.result_text, 'base64'),
         result_redacted = x.result_redacted,
         truncated = x.truncated,
         schema_digest = x.schema_digest,
@@ -130,10 +132,11 @@ WITH moved AS (
 ), saved AS (
     INSERT INTO checkpoint (id, run_id, step, epoch, reason, schema_version, messages, state, digest,
         created_at)
-    SELECT x.id, moved.id, x.step, %(epoch)s, x.reason, x.schema_version, x.messages, x.state, x.digest,
+    SELECT x.id, moved.id, x.step, %(epoch)s, x.reason, x.schema_version, x.messages,
+        decode(x.state, 'base64'), x.digest,
         clock_timestamp()
     FROM moved, jsonb_to_recordset(%(checkpoints)s::jsonb) AS x(
-        id uuid, step int, reason text, schema_version int, messages int, state jsonb, digest text)
+        id uuid, step int, reason text, schema_version int, messages int, state text, digest text)
 ), told AS (
     INSERT INTO event (run_id, seq, type, ts, step, data)
     SELECT moved.id, moved.last_seq - %(n_events)s + x.nth, x.event->>'type', clock_timestamp(),
@@ -169,7 +172,7 @@ WITH moved AS (
     INSERT INTO checkpoint (id, run_id, step, epoch, reason, schema_version, messages, state, digest,
         created_at)
     SELECT %(checkpoint_id)s, moved.id, %(index)s, %(epoch)s, %(reason)s, %(schema_version)s,
-        %(messages)s, %(state)s::jsonb, %(digest)s, clock_timestamp()
+        %(messages)s, %(state)s::bytea, %(digest)s, clock_timestamp()
     FROM moved
 ), told AS (
     INSERT INTO event (run_id, seq, type, ts, step, data)

@@ -7,6 +7,7 @@ itself is conditional on what was seen.
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import functools
 import json
@@ -19,11 +20,13 @@ from typing import Any
 
 import psycopg
 from django.db import InterfaceError, OperationalError, connection
+from django.db.models import Model
 
-from runtime_core import clock, ports, sql, states
+from runtime_core import clock, ports, sql, states, vault
 from runtime_core.errors import Fenced, IllegalTransition
 from runtime_core.limits import limits
-from runtime_core.models import Event
+from runtime_core.models import Checkpoint, Event, Message, ToolCall
+from runtime_core.models.sealed import sealed_fields
 from runtime_core.states import RunStatus
 from runtime_core.transactions import one_commit
 from runtime_core.values import Audit, Claim, Json, Span, Usage
@@ -57,7 +60,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class StepCommit:
-    """All that one step writes. Rows are dictionaries in the shape of `sql.COMMIT_STEP`'s record sets."""
+    """All that one step writes, its raw texts plain. Rows have the shape of `sql.COMMIT_STEP`'s record sets."""
 
     to: RunStatus = RunStatus.RUNNING
     cause: str = ""
@@ -161,7 +164,7 @@ def commit_node(claim: Claim, seen: Seen, node: NodeCommit, renew: bool) -> Seen
         "reason": node.reason,
         "schema_version": node.schema_version,
         "messages": node.messages,
-        "state": node.state,
+        "state": vault.seal(node.state, vault.context("checkpoint", "state", node.checkpoint_id)),
         "digest": node.digest,
         "n_events": len(node.events),
         "events": _events_json(node.events),
@@ -292,12 +295,23 @@ def _commit_params(
         "error": _dump(step.error) if step.error is not None else None,
         "lease_seconds": limits().lease_seconds,
         "steps": _dump(step.steps),
-        "messages": _dump(step.messages),
-        "new_calls": _dump(step.new_calls),
-        "changed_calls": _dump(step.changed_calls),
+        "messages": _dump(
+            [_sealed(Message, row, claim.run_id, row["position"]) for row in step.messages]
+        ),
+        "new_calls": _dump([_sealed(ToolCall, row, row["id"]) for row in step.new_calls]),
+        "changed_calls": _dump([_sealed(ToolCall, row, row["id"]) for row in step.changed_calls]),
         "interrupts": _dump(step.interrupts),
-        "checkpoints": _dump(step.checkpoints),
+        "checkpoints": _dump([_sealed(Checkpoint, row, row["id"]) for row in step.checkpoints]),
         "events": _events_json(events),
+    }
+
+
+def _sealed(model: type[Model], row: dict[str, Json], *identity: object) -> dict[str, Json]:
+    """The row with its raw texts as they are stored, in base64."""
+    return row | {
+        field.attname: base64.b64encode(field.sealed(row[field.attname], *identity)).decode()
+        for field in sealed_fields(model)
+        if row.get(field.attname) is not None
     }
 
 

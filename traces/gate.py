@@ -45,6 +45,7 @@ def redactor() -> Engine:
 def _credentials() -> Iterator[str]:
     yield settings.SECRET_KEY
     yield from map(str, settings.SECRET_KEY_FALLBACKS)
+    yield from settings.INTERLOCK_DATA_KEYS
     for database in settings.DATABASES.values():
         yield str(database.get("PASSWORD") or "")
     for address in (settings.REDIS_URL, settings.CELERY_BROKER_URL):

@@ -81,12 +81,11 @@ def _close_calls(run: Run) -> None:
         effect__in=["read", "idempotent"]
     )
     lost.update(status=CallStatus.UNKNOWN.value, ended_at=timezone.now(), result_redacted=_UNKNOWN)
-    opened.update(
-        status=CallStatus.CANCELLED.value,
-        ended_at=timezone.now(),
-        result_text=_TEXT,
-        result_redacted=_TEXT,
-    )
+    for call in opened:
+        call.status = CallStatus.CANCELLED.value
+        call.ended_at = timezone.now()
+        call.result_text = call.result_redacted = _TEXT
+        call.save(update_fields=["status", "ended_at", "result_text", "result_redacted"])
 
 
 def _answer_calls(run: Run) -> None:

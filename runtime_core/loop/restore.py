@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from django.db.models import QuerySet
 from pydantic_ai.messages import ModelMessage
 
 from runtime_core import ports
 from runtime_core.checkpoints import graph_state, snapshot, store
 from runtime_core.checkpoints.graph_state import GraphState
 from runtime_core.engines import engine_of
-from runtime_core.errors import StateUnusable
+from runtime_core.errors import SealBroken, StateUnusable
 from runtime_core.gateway import messages as wire
 from runtime_core.loop.work import Work
 from runtime_core.models import Checkpoint, Message, Run, Step, ToolPermission
@@ -76,15 +78,21 @@ def restore(claim: Claim, run: Run) -> Work:
 
 def sound_checkpoint(run: Run) -> str | None:
     """The latest checkpoint of the run that still verifies, for a person to fork from; None if none does."""
-    own = [body for run_id, _, body in _messages(run) if run_id == run.id]
+    own: list[str] = []
+    with suppress(SealBroken):  # those before the first that does not open
+        own.extend(message.body for message in _rows(run) if message.run_id == run.id)
     found = store.newest_sound(run.id, own)
     return str(found.id) if found else None
 
 
 def _messages(run: Run) -> list[tuple[uuid.UUID, int, str]]:
     """The thread's messages in order: of which run, of which of its steps, and the text."""
+    return [(message.run_id, message.step, message.body) for message in _rows(run)]
+
+
+def _rows(run: Run) -> QuerySet[Message]:
     rows = Message.objects.filter(thread_id=run.thread_id).order_by("position")
-    return list(rows.values_list("run_id", "step", "body"))
+    return rows.only("run_id", "position", "step", "body")
 
 
 def _checkpoint(run: Run, rows: Sequence[tuple[uuid.UUID, int, str]]) -> Checkpoint | None:

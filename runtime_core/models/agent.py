@@ -7,6 +7,7 @@ from django.db import models
 
 from runtime_core.ids import new_id
 from runtime_core.models.project import Project
+from runtime_core.models.sealed import SealedField
 from runtime_core.values import Verdict
 
 
@@ -41,7 +42,7 @@ class AgentVersion(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
-    definition = models.JSONField()
+    definition = SealedField(as_json=True)
     digest = models.CharField(max_length=64)
     created_at = models.DateTimeField(auto_now_add=True)
 

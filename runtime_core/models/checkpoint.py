@@ -6,6 +6,7 @@ from django.db import models
 
 from runtime_core.ids import new_id
 from runtime_core.models.run import Run
+from runtime_core.models.sealed import SealedField
 
 
 class Checkpoint(models.Model):
@@ -21,7 +22,7 @@ class Checkpoint(models.Model):
     reason = models.CharField(max_length=20)
     schema_version = models.PositiveSmallIntegerField()
     messages = models.PositiveIntegerField(help_text="How many messages of the run it covers.")
-    state = models.JSONField()
+    state = SealedField(as_json=True)
     digest = models.CharField(max_length=64)
     created_at = models.DateTimeField(db_default=models.functions.Now())
 

@@ -7,6 +7,7 @@ from django.db import models
 
 from runtime_core.ids import new_id
 from runtime_core.models.project import Project
+from runtime_core.models.sealed import SealedField
 
 
 class Thread(models.Model):
@@ -26,7 +27,7 @@ class Thread(models.Model):
 
 
 class Message(models.Model):
-    """One message of a thread as the model sees it, appended once and never changed (raw store, never rendered).
+    """One message of a thread as the model sees it, appended once and never changed (raw, so sealed; never rendered).
 
     `body` is the canonical JSON of a pydantic-ai message, as text so that its digest stays the same.
     """
@@ -35,7 +36,7 @@ class Message(models.Model):
     position = models.PositiveIntegerField()
     run = models.ForeignKey("runtime_core.Run", models.CASCADE, related_name="messages")
     step = models.IntegerField()
-    body = models.TextField()
+    body = SealedField(identity=("run_id", "position"))
     created_at = models.DateTimeField(db_default=models.functions.Now())
 
     class Meta:

@@ -6,11 +6,12 @@ from django.db import models
 
 from runtime_core.ids import new_id
 from runtime_core.models.run import Run
+from runtime_core.models.sealed import SealedField
 from runtime_core.states import CallStatus
 
 
 class ToolCall(models.Model):
-    """One call. `args_text` and `result_text` are the raw texts, never rendered; the redacted copies are shown."""
+    """One call. `args_text` and `result_text` are the raw texts, sealed; the redacted copies are shown."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     run = models.ForeignKey(Run, models.CASCADE, related_name="tool_calls")
@@ -21,7 +22,7 @@ class ToolCall(models.Model):
     effect = models.CharField(max_length=14)
     risk = models.CharField(max_length=8)
     status = models.CharField(max_length=18)
-    args_text = models.TextField()
+    args_text = SealedField()
     args_digest = models.CharField(max_length=64)
     args_redacted = models.JSONField()
     schema_digest = models.CharField(max_length=64)
@@ -31,7 +32,7 @@ class ToolCall(models.Model):
     epoch = models.PositiveBigIntegerField(default=0)
     error_code = models.CharField(max_length=60, blank=True)
     # Null: it has not ended; an empty text is a result.
-    result_text = models.TextField(null=True)  # noqa: DJ001
+    result_text = SealedField(null=True)
     result_redacted = models.JSONField(null=True)
     truncated = models.BooleanField(default=False)
     edited = models.BooleanField(default=False)

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -15,10 +15,12 @@ from typing import Any
 
 import httpx
 import psycopg
+from django.test import override_settings
 from psycopg.rows import dict_row
 
 from config.services import postgres
 from config.services.folder import data_folder
+from runtime_core import vault
 from runtime_core.demo import PASSWORD
 from tests.config.stack_process import BASE, RunningStack, command_env, wait_for
 
@@ -134,6 +136,27 @@ class Product:
         (row,) = self.rows(query, *values)
         (value,) = row.values()
         return value
+
+    def told(self, run: str) -> list[str]:
+        """The messages of the run as the model was sent them, opened with the product's own key."""
+        query = "SELECT position, body FROM message WHERE run_id = %s ORDER BY position"
+        rows = [(row["position"], row["body"]) for row in self.rows(query, run)]
+        return self._opened((blob, vault.context("message", "body", run, at)) for at, blob in rows)
+
+    def results(self, run: str) -> list[str]:
+        """The raw results of the run's calls that have one, oldest first."""
+        query = "SELECT id, result_text FROM tool_call WHERE run_id = %s ORDER BY step, position"
+        rows = [(row["id"], row["result_text"]) for row in self.rows(query, run) if row["result_text"]]
+        return self._opened((blob, vault.context("tool_call", "result_text", id)) for id, blob in rows)
+
+    def _opened(self, sealed: Iterable[tuple[bytes, str]]) -> list[str]:
+        key = data_folder(self.folder).secret_key_file.read_text().strip()
+        try:
+            with override_settings(SECRET_KEY=key):
+                vault.forget_keys()
+                return [vault.open(blob, context) for blob, context in sealed]
+        finally:
+            vault.forget_keys()
 
     def stored_events(self, run: str) -> list[Json]:
         """The run's events from the rows, checked to be dense."""

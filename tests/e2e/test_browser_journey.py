@@ -133,10 +133,7 @@ def test_edits_that_break_the_tests_and_a_rejection(
     expect(status_of(page)).to_have_text("Waiting for approval")
     assert (product.workspace(run) / "slugify" / "text.py").read_text() == BREAKS_MORE
     second = product.open_interrupt(run)
-    failed = product.rows(
-        "SELECT result_text FROM tool_call WHERE run_id = %s AND tool = 'run_command' ORDER BY step", run
-    )[-1]["result_text"]
-    assert "FAILED" in failed
+    assert "FAILED" in product.results(run)[-1]
 
     detail = open_request(approver, product, run)
     assert second["id"] in detail.page.url
@@ -146,8 +143,7 @@ def test_edits_that_break_the_tests_and_a_rejection(
     expect(detail.page.locator(".receipt")).to_contain_text(REJECTED)
     expect(status_of(page)).to_have_text("Completed")
     assert commits(product, run) == [BEFORE]
-    told = product.rows("SELECT body FROM message WHERE run_id = %s ORDER BY position", run)
-    assert any(REJECTED in row["body"] for row in told)
+    assert any(REJECTED in body for body in product.told(run))
     assert "edit" in audited(product, run) and "reject" in audited(product, run)
     operator.check()
     approver.check()
@@ -187,7 +183,7 @@ def test_questions_are_answered(product: Product, people: People, nothing_open: 
     detail.get_by_role("button", name="Send answer").click()
 
     expect(status_of(page)).to_have_text("Completed")
-    told = [row["body"] for row in product.rows("SELECT body FROM message WHERE run_id = %s", run)]
+    told = product.told(run)
     assert any("The north one\\nby the door" in body for body in told)
     assert any('"blue"' in body for body in told)
     operator.check()
@@ -211,8 +207,7 @@ def test_a_call_can_be_answered_instead_of_run(
     product.wait_for_status(run, "completed")
     assert file.read_text() == before
     assert product.one("SELECT attempts FROM tool_call WHERE run_id = %s AND tool = 'write_file'", run) == 0
-    told = product.rows("SELECT body FROM message WHERE run_id = %s", run)
-    assert any("I have written the file myself" in row["body"] for row in told)
+    assert any("I have written the file myself" in body for body in product.told(run))
     approver.check()
 
 

@@ -37,7 +37,7 @@ def test_the_later_one_keeps_the_edits(product: Product, people: People, scripte
     expect(conflict).to_contain_text("Nothing of yours was sent")
     expect(conflict.locator("#my-edits")).to_contain_text(MINE)
     assert decided(product, run) == [("approve", "approver")]
-    assert MINE not in str(product.rows("SELECT result_text FROM tool_call WHERE run_id = %s", run))
+    assert MINE not in str(product.results(run))
     product.decide(product.open_interrupt(run))
 
 

@@ -17,11 +17,8 @@ from tests.e2e.texts import CANARIES
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(150)]
 
-# Raw by design: what the model is sent again, shown only to who may decide, and never in a page else.
-RAW = {"message": ("body",), "tool_call": ("args_text", "result_text")}
 
-
-def test_h2_h7_secrets_stay_in_the_raw_columns(
+def test_h2_h7_secrets_are_nowhere_but_under_seal(
     product: Product, people: People, nothing_open: None
 ) -> None:
     operator, approver, viewer = people("operator"), people("approver"), people("viewer")
@@ -49,7 +46,7 @@ def test_h2_h7_secrets_stay_in_the_raw_columns(
     question.get_by_role("button", name="Send answer").click()
     expect(status_of(page)).to_have_text("Completed")
 
-    used = str(product.rows("SELECT body FROM message WHERE run_id = %s", run))
+    used = str(product.told(run))
     for place in ("input", "args", "comment", "response", "result"):
         assert CANARIES[place] in used, f"the model was not told {place}: this test proves nothing"
     clean("a page that was followed live", page.content())
@@ -110,8 +107,7 @@ def every_answer_is_clean(product: Product, run: str, interrupt: str) -> None:
 def every_row_is_clean(product: Product) -> None:
     tables = product.rows("SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'")
     for table in (row["name"] for row in tables):
-        rest = "to_jsonb(t)" + "".join(f" - '{column}'" for column in RAW.get(table, ()))
-        query = f'SELECT ({rest})::text AS text FROM "{table}" t'  # noqa: S608 - names from the catalogue
+        query = f'SELECT to_jsonb(t)::text AS text FROM "{table}" t'  # noqa: S608 - names from the catalogue
         rows: list[dict[str, Any]] = product.rows(query)
         clean(f"the table {table}", "\n".join(row["text"] for row in rows))
 

@@ -123,7 +123,9 @@ def test_a2_numbers_that_json_stores_otherwise_are_no_mismatch(world: World) -> 
 def test_a2_arguments_that_changed_after_the_approval_are_asked_again(world: World) -> None:
     run = drive(world.start(PAY))
     decide_on(open_interrupts(run)[0], world.bob)
-    ToolCall.objects.filter(run=run).update(args_text='{"text": "somebody else\'s"}')
+    call = ToolCall.objects.get(run=run)
+    call.args_text = '{"text": "somebody else\'s"}'
+    call.save()
 
     run = drive(run)
 

@@ -31,7 +31,7 @@ def test_b1_a_literal_backslash_u0000_stays_as_it_is(world: World) -> None:
     assert calls(run)[0].result_text == "\\u0000"
     [event] = events(run, "tool_call_result")
     assert event.data["result"] == "\\u0000"
-    bodies = Message.objects.filter(run=run).values_list("body", flat=True)
+    bodies = [message.body for message in Message.objects.filter(run=run)]
     assert any("\\u0000" in json.dumps(json.loads(body)) for body in bodies)
 
 

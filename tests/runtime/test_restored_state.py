@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import pytest
+from django.db import connection
+from django.db.models import Model
 
 from runtime_core import commands
 from runtime_core.checkpoints import snapshot, store
@@ -67,7 +69,7 @@ def a_flipped_byte(run: Run) -> Mend:
     body = message.body
     message.body = body.replace("pay", "pax")
     message.save()
-    return lambda: Message.objects.filter(id=message.id).update(body=body)
+    return lambda: given(message, body=body)
 
 
 def a_changed_counter(run: Run) -> Mend:
@@ -76,7 +78,37 @@ def a_changed_counter(run: Run) -> Mend:
     state = last.state
     last.state = {**state, "steps": 1}
     last.save()
-    return lambda: Checkpoint.objects.filter(id=last.id).update(state=state)
+    return lambda: given(last, state=state)
+
+
+def a_changed_seal(run: Run) -> Mend:
+    return doing(run, "body = set_byte(body, 60, 255 - get_byte(body, 60)) WHERE run_id = %s")
+
+
+def messages_in_each_others_place(run: Run) -> Mend:
+    return doing(
+        run,
+        "body = other.body FROM message other WHERE message.run_id = %s "
+        "AND other.run_id = message.run_id AND other.position + message.position = 3",
+    )
+
+
+def doing(run: Run, change: str) -> Mend:
+    """A change by hand, which a second time undoes."""
+
+    def once() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(f"UPDATE message SET {change}", [run.id])  # noqa: S608
+            assert cursor.rowcount > 1
+
+    once()
+    return once
+
+
+def given(row: Model, **values: object) -> None:
+    for name, value in values.items():
+        setattr(row, name, value)
+    row.save()
 
 
 def a_missing_message(run: Run) -> Mend:
@@ -102,6 +134,8 @@ HARMS = [
     (an_unknown_version, "schema version 999"),
     (a_flipped_byte, "changed after it was saved"),
     (a_changed_counter, "changed after it was saved"),
+    (a_changed_seal, "changed or moved"),
+    (messages_in_each_others_place, "changed or moved"),
     (a_missing_message, "1 of the messages that it covers are missing"),
     (missing_checkpoints, "none of its checkpoints"),
     (a_missing_workspace, "workspace is gone"),

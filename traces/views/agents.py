@@ -19,6 +19,7 @@ from runtime_core.tools import registry
 from runtime_core.tools.permission import Rule, decide
 from runtime_core.values import ToolSpec, Verdict
 from traces import queries
+from traces.gate import redactor
 from traces.pages import caller, page
 
 _VERDICT_TONES = {"allow": "ok", "ask": "wait", "deny": "bad"}
@@ -58,7 +59,7 @@ def index(request: HttpRequest) -> HttpResponse:
     cards = [
         AgentCard(
             agent,
-            agent.current.definition if agent.current else {},
+            redactor().redact(agent.current.definition).value if agent.current else {},
             [_tool(name, rules.get(agent.id, [])) for name in _tool_names(agent)],
             agent.project_id in startable,
         )
