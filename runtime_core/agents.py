@@ -29,9 +29,12 @@ FIELDS = {
     "permissions": dict,
     "limits": dict,
     "workspace": str,
+    "context_tokens": int,
 }
+CONTEXT_TOKENS = (1_000, 10_000_000)
 _STORED = (
     "name", "engine", "graph", "model", "script", "instructions", "tools", "limits", "workspace",
+    "context_tokens",
 )  # fmt: skip
 
 
@@ -96,12 +99,22 @@ def check(definition: Mapping[str, Any]) -> dict[str, Json]:
     known = registry()  # which loads the graphs too
     engine_of(clean)
     requested(clean["limits"])
+    _check_context(clean.get("context_tokens", CONTEXT_TOKENS[0]))
     for name in clean["tools"]:
         if name not in known:
             raise InvalidInput(
                 f"tools: there is no tool {name!r}; list its module in TOOL_MODULES.", field="tools"
             )
     return clean
+
+
+def _check_context(tokens: int) -> None:
+    least, most = CONTEXT_TOKENS
+    if isinstance(tokens, bool) or not least <= tokens <= most:
+        raise InvalidInput(
+            f"context_tokens: a whole number from {least} to {most}, not {tokens}.",
+            field="context_tokens",
+        )
 
 
 def _permit(agent: Agent, rules: list[Rule]) -> None:

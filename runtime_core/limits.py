@@ -44,6 +44,7 @@ class RuntimeLimits:
     tool_calls_per_turn: int = 32
     tool_args_bytes: int = 1_000_000
     tool_args_depth: int = 64
+    context_tokens: int = 120_000
     model_text_bytes: int = 1_000_000
 
     tool_seconds: int = 60

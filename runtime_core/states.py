@@ -145,6 +145,7 @@ class CheckpointReason(enum.StrEnum):
     REFUSED = "refused"
     INTERRUPT = "interrupt"
     DECIDED = "decided"
+    COMPACTION = "compaction"  # older messages are no longer sent to the model
     WAIT = "wait"
     PAUSE = "pause"
     END = "end"

@@ -11,7 +11,7 @@ from runtime_core.gateway import Answer, ModelCall, StreamStopped, TextDelta
 from runtime_core.gateway import messages as wire
 from runtime_core.ids import new_id
 from runtime_core.limits import limits
-from runtime_core.loop import budget, retry
+from runtime_core.loop import budget, compaction, retry
 from runtime_core.loop.continuation import Continuation, ended_audit, error_of, follow
 from runtime_core.loop.control import Hold
 from runtime_core.loop.deltas import DeltaWriter
@@ -66,7 +66,7 @@ def _model_call(work: Work, request: list[ModelMessage]) -> ModelCall:
         model=work.definition.get("model"),
         script=work.definition.get("script"),
         instructions=work.definition.get("instructions", ""),
-        messages=(*work.history, *request),
+        messages=compaction.fitting(work, request),
         tools=tuple(tool.spec for tool in work.tools.values()),
     )
 
@@ -162,6 +162,7 @@ def _save(
     work.position += len(rows)
     work.own_messages += len(rows)
     work.rolling = rolling
+    work.weight += sum(map(len, bodies))
     work.calls = after.calls
     work.output = deltas.text
     if isinstance(after.outcome, Go) and (work.step is step):
@@ -219,6 +220,8 @@ def _failed(
     wait = retry.delay(error, failures)
     if error.data.get("empty") and failures >= limits().empty_answers_in_a_row:
         wait = None
+    if isinstance(error, ContextTooLong) and compaction.tighten(work, _results(work)):
+        wait = 0.0  # once, with a shorter conversation
     usage = error.data.get("usage") or Usage()
     row = step_row(work, step, "failed", {"error": error.code, "message": message})
     told = deltas.finish()

@@ -70,6 +70,7 @@ def restore(claim: Claim, run: Run) -> Work:
         model_failures=run.model_failures,
         graph=graph,
         cut=verified.state.get("cut", 0),
+        weight=sum(len(body) for _, _, body in rows),
     )
     if graph is None and work.view.answered:
         work.output = ports.redactor().text(wire.text_of(history[-1]))  # type: ignore[arg-type]

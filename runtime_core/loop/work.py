@@ -66,6 +66,10 @@ class Work:
     """How many of the thread's oldest messages the model is no longer sent; they stay stored."""
     graph: GraphState | None = None
     """The state that a graph's nodes have left; None for other engines."""
+    weight: int = 0
+    """About how many characters the thread's messages are."""
+    room: int | None = None
+    """How many bytes the model is sent at most, where it refused what its window should have taken."""
     step: OpenStep | None = None
     leased_at: float = field(default_factory=clock.monotonic)
     """When this process last knew, by its own clock, that the lease began anew."""
