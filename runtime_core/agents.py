@@ -12,6 +12,7 @@ from runtime_core.models import Agent, AgentVersion, Project, ToolPermission
 from runtime_core.run_limits import requested
 from runtime_core.sanitize import canonical, storable
 from runtime_core.tools import registry
+from runtime_core.tools.builtin.delegate import DELEGATE
 from runtime_core.tools.ledger import digest_of
 from runtime_core.tools.permission import Rule, parse_permissions
 from runtime_core.transactions import one_commit
@@ -30,11 +31,13 @@ FIELDS = {
     "limits": dict,
     "workspace": str,
     "context_tokens": int,
+    "agents": list,
 }
 CONTEXT_TOKENS = (1_000, 10_000_000)
 _STORED = (
     "name", "engine", "graph", "model", "script", "instructions", "tools", "limits", "workspace",
     "context_tokens",
+    "agents",
 )  # fmt: skip
 
 
@@ -100,6 +103,7 @@ def check(definition: Mapping[str, Any]) -> dict[str, Json]:
     engine_of(clean)
     requested(clean["limits"])
     _check_context(clean.get("context_tokens", CONTEXT_TOKENS[0]))
+    _check_agents(clean)
     for name in clean["tools"]:
         if name not in known:
             raise InvalidInput(
@@ -114,6 +118,26 @@ def _check_context(tokens: int) -> None:
         raise InvalidInput(
             f"context_tokens: a whole number from {least} to {most}, not {tokens}.",
             field="context_tokens",
+        )
+
+
+def _check_agents(clean: dict[str, Any]) -> None:
+    """A supervisor names the agents that it may hand work to, and has the tool to do so."""
+    names = clean.get("agents", [])
+    if not all(isinstance(name, str) and name for name in names):
+        raise InvalidInput("agents: a list of names of agents of this project.", field="agents")
+    if clean["engine"] == "supervisor":
+        if not names:
+            raise InvalidInput(
+                "agents: a supervisor needs the names of the agents that it may hand work to.",
+                field="agents",
+            )
+        if DELEGATE not in clean["tools"]:
+            clean["tools"] = [*clean["tools"], DELEGATE]
+    elif bool(names) != (DELEGATE in clean["tools"]):
+        raise InvalidInput(
+            f"agents: they go with the tool {DELEGATE}; an agent has both or neither.",
+            field="agents",
         )
 
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max
+from django.db.models.functions import Now
 from django.utils import timezone
 from pydantic_ai.messages import ModelResponse
 
-from runtime_core import agents, ports, transitions
+from runtime_core import agents, new_run, ports, transitions
 from runtime_core.checkpoints import snapshot
 from runtime_core.checkpoints import store as checkpoints
 from runtime_core.errors import (
@@ -29,15 +30,14 @@ from runtime_core.errors import (
 from runtime_core.events.publish import announce
 from runtime_core.gateway import messages as wire
 from runtime_core.limits import limits
-from runtime_core.loop import control, parked
+from runtime_core.loop import control, stopping
 from runtime_core.models import Agent, Checkpoint, Message, Project, Run, Step, Thread, ToolCall
-from runtime_core.run_limits import RequestedLimits, requested
+from runtime_core.run_limits import requested
 from runtime_core.sanitize import canonical, storable, storable_text
 from runtime_core.scheduling.wake import wake_run
-from runtime_core.states import PARKED, CheckpointReason, RunStatus
+from runtime_core.states import CallStatus, CheckpointReason, RunStatus
 from runtime_core.tools import ledger
 from runtime_core.transactions import one_commit
-from runtime_core.transitions import NewEvent
 from runtime_core.values import Actor, Audit, Json
 
 NOT_IN_FORK = "Not executed: the run was forked before it ran."
@@ -75,11 +75,11 @@ def start_run(
     _refuse_when_full(project)
     with one_commit("start"):
         thread = _thread(actor, project, thread_id)
-        run = _insert_run(actor, chosen, thread, text, bounds, clean, chosen.current.id)
-        _say(run, text)
-        seq = transitions.tell(
-            run.id, [NewEvent("run_status", {"from": None, "to": "pending", "cause": "created"})]
+        run = new_run.insert(
+            chosen.current, thread, text, bounds, created_by=_person(actor), metadata=clean
         )
+        new_run.say(run, text)
+        seq = new_run.announce_created(run)
         _audit("run.started", actor, run, agent=agent, agent_version=chosen.current.number)
     return _after(run, seq, due=True)
 
@@ -93,13 +93,29 @@ def cancel_run(actor: Actor, run: Run) -> Run:
                 f"The run has ended already: it is {locked.status}.", status=locked.status
             )
         if locked.cancel_requested_at is None:
-            locked.cancel_requested_at = timezone.now()
-            locked.cancel_requested_by_id = actor.user_id
-            locked.save(update_fields=["cancel_requested_at", "cancel_requested_by"])
             _audit("run.cancelled", actor, locked, status=locked.status)
-        seq = parked.cancel(locked) if locked.state in PARKED else _tell_cancelling(locked, actor)
-    transaction.on_commit(lambda: control.signal(run.id))
-    return _after(run, seq, inbox=True)
+        stopping.stop(locked, actor)
+    return _now(run)
+
+
+def force_stop(actor: Actor, run: Run) -> Run:
+    """End a run that was asked to stop and does not. IllegalTransition if it was not asked, or only just."""
+    seconds = limits().force_stop_after_seconds
+    asked = Run.objects.filter(cancel_requested_at__lte=Now() - timedelta(seconds=seconds))
+    with one_commit("force"):
+        locked = Run.objects.select_for_update().get(id=run.id)
+        if locked.state.ended:
+            raise IllegalTransition(
+                f"The run has ended already: it is {locked.status}.", status=locked.status
+            )
+        if not asked.filter(id=run.id).exists():
+            raise IllegalTransition(
+                f"Cancel the run first; only what has not stopped {seconds} s later is stopped by force.",
+                status=locked.status,
+            )
+        _audit("run.forced", actor, locked, status=locked.status)
+        stopping.force(locked, actor)
+    return _now(run)
 
 
 def pause_run(actor: Actor, run: Run) -> Run:
@@ -138,11 +154,23 @@ def retry_run(actor: Actor, run: Run) -> Run:
     """Set a failed or timed-out run going again from its last checkpoint, as its next attempt."""
     try:
         with one_commit("retry"):
+            _refuse_answered_child(run)
             seq = transitions.move(run.id, RunStatus.PENDING, "retry", new_attempt=True)
             _audit("run.retried", actor, run, attempt=run.attempt + 1)
     except IntegrityError:
         raise ThreadBusy() from None
     return _after(run, seq, due=True)
+
+
+def _refuse_answered_child(run: Run) -> None:
+    """A child whose call has its answer cannot take it back; its parent may have acted on it."""
+    if run.parent_call is None:
+        return
+    waits = ToolCall.objects.filter(id=run.parent_call, status=CallStatus.EXECUTING.value)
+    if not waits.exists():
+        raise IllegalTransition(
+            "The run that asked for this one has gone on without it; fork it instead."
+        )
 
 
 def fork_run(
@@ -164,13 +192,13 @@ def fork_run(
     text = _input(changes["input"]) if "input" in changes else None
     with one_commit("fork"):
         thread = Thread.objects.create(project=run.project, created_by_id=_person(actor))
-        fork = _insert_run(actor, run.agent, thread, text or run.input, bounds, {}, version.id, run)
+        fork = new_run.insert(
+            version, thread, text or run.input, bounds, created_by=_person(actor), parent=run
+        )
         _copy_messages(run, checkpoint, fork)
         if text is not None:
-            _say(fork, text)
-        seq = transitions.tell(
-            fork.id, [NewEvent("run_status", {"from": None, "to": "pending", "cause": "created"})]
-        )
+            new_run.say(fork, text)
+        seq = new_run.announce_created(fork)
         _audit("run.forked", actor, fork, source=str(run.id), checkpoint=str(checkpoint_id))
     return _after(fork, seq, due=True)
 
@@ -183,59 +211,6 @@ def limits_json(run: Run) -> dict[str, Json]:
         "max_cost_usd": run.max_cost_microusd / 1e6,
         "deadline_s": run.deadline_s,
     }
-
-
-def _tell_cancelling(run: Run, actor: Actor) -> int:
-    name = ports.redactor().text(actor.name)
-    return transitions.tell(
-        run.id, [NewEvent("progress", {"message": f"Cancelling: asked by {name}"})]
-    )
-
-
-def _insert_run(
-    actor: Actor,
-    agent: Agent,
-    thread: Thread,
-    text: str,
-    bounds: RequestedLimits,
-    metadata: dict[str, Json],
-    version_id: uuid.UUID,
-    parent: Run | None = None,
-) -> Run:
-    shown = ports.redactor().text(text)
-    try:
-        with one_commit("insert"):
-            return Run.objects.create(
-                project_id=agent.project_id,
-                thread=thread,
-                agent=agent,
-                agent_version_id=version_id,
-                created_by_id=_person(actor),
-                parent=parent,
-                title=_title(shown),
-                input=shown,
-                metadata=ports.redactor().redact(metadata).value,
-                max_steps=bounds.max_steps,
-                max_tokens=bounds.max_tokens,
-                max_cost_microusd=bounds.max_cost_microusd,
-                deadline_s=bounds.deadline_s,
-            )
-    except IntegrityError as error:
-        if "run_one_a_thread" in str(error):
-            raise ThreadBusy() from None
-        raise
-
-
-def _title(shown: str) -> str:
-    line = shown.strip().splitlines()[0] if shown.strip() else "Run"
-    return line if len(line) <= 100 else f"{line[:99]}…"
-
-
-def _say(run: Run, text: str) -> None:
-    top = Message.objects.filter(thread_id=run.thread_id).aggregate(top=Max("position"))["top"]
-    body = canonical(wire.dump(wire.user_request(text)))
-    position = 0 if top is None else top + 1
-    Message.objects.create(thread_id=run.thread_id, position=position, run=run, step=-1, body=body)
 
 
 def _bodies(run: Run, count: int) -> list[str]:
@@ -366,4 +341,9 @@ def _after(run: Run, seq: int, *, due: bool = False, inbox: bool = False) -> Run
     transaction.on_commit(lambda: announce(run.id, seq, run.project_id, inbox=inbox))
     if due:
         wake_run(run.id)
+    return _now(run)
+
+
+def _now(run: Run) -> Run:
+    """The run as it is now."""
     return Run.objects.select_related("agent", "agent_version", "created_by").get(id=run.id)

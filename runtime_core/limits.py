@@ -42,6 +42,8 @@ class RuntimeLimits:
     malformed_calls_in_a_row: int = 5
     empty_answers_in_a_row: int = 2
     tool_calls_per_turn: int = 32
+    child_depth: int = 3
+    children_per_run: int = 32
     tool_args_bytes: int = 1_000_000
     tool_args_depth: int = 64
     context_tokens: int = 120_000
@@ -56,6 +58,7 @@ class RuntimeLimits:
 
     interrupt_hours: int = 24
     cancel_poll_seconds: float = 0.5
+    force_stop_after_seconds: int = 10
 
     page_size: int = 50
     page_size_max: int = 200

@@ -114,6 +114,16 @@ def open_interrupts(run_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[uuid.U
     return found
 
 
+def children(run_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[Run]]:
+    """The runs that work, or have worked, on tool calls of each of the runs, oldest first."""
+    found: dict[uuid.UUID, list[Run]] = {id_: [] for id_ in run_ids}
+    rows = Run.objects.filter(parent__in=found, parent_call__isnull=False)
+    for child in rows.select_related("agent").order_by("created_at", "id"):
+        if child.parent_id:
+            found[child.parent_id].append(child)
+    return found
+
+
 def tool_calls(run: Run, *, cursor: str | None = None, limit: int | None = None) -> Page[ToolCall]:
     """The run's ledger in order; each row has `interrupt_id`, the newest interrupt that asked about it."""
     newest = Interrupt.objects.filter(tool_call=OuterRef("pk")).order_by("-created_at", "-id")
@@ -146,7 +156,9 @@ def provenance(run: Run) -> dict[str, Any]:
         "tools": definition.get("tools", []),
         "called": [{"tool": tool, "schema_digest": digest} for tool, digest in schemas],
         "attempt": run.attempt,
-        "forked_from": str(run.parent_id) if run.parent_id else None,
+        "forked_from": str(run.parent_id) if run.parent_id and not run.is_child else None,
+        "parent": str(run.parent_id) if run.parent_id and run.is_child else None,
+        "path": run.path,
     }
 
 

@@ -63,7 +63,7 @@ WITH moved AS (
         output = COALESCE(%(output)s, output),
         error = %(error)s::jsonb,
         pause_requested_at = CASE WHEN %(to)s::text = 'running' THEN pause_requested_at END,
-        stopped_at = CASE WHEN %(to)s::text IN ('interrupted', 'paused') THEN clock_timestamp() END,
+        stopped_at = CASE WHEN %(stopped)s THEN clock_timestamp() END,
         ended_at = CASE WHEN %(ended)s THEN clock_timestamp() END
     WHERE id = %(run)s AND lease_epoch = %(epoch)s AND version = %(version)s AND status = 'running'
     RETURNING id, thread_id, project_id, version, last_seq,
@@ -261,11 +261,13 @@ WITH was AS (
         last_seq = last_seq + %(n_events)s + 1,
         available_at = clock_timestamp(),
         deadline_at = CASE
-            WHEN %(to)s = 'pending' AND run.status IN ('interrupted', 'paused')
-                THEN deadline_at + (clock_timestamp() - stopped_at)
+            WHEN %(to)s = 'pending' AND stopped_at IS NOT NULL
+                THEN deadline_at + GREATEST(interval '0', clock_timestamp() - stopped_at
+                    - make_interval(secs => %(worked_seconds)s))
             WHEN %(attempts)s > 0 THEN clock_timestamp() + make_interval(secs => deadline_s)
             ELSE deadline_at END,
-        stopped_at = CASE WHEN %(to)s IN ('interrupted', 'paused') THEN clock_timestamp() END,
+        stopped_at = CASE WHEN %(to)s IN ('interrupted', 'paused')
+            THEN COALESCE(stopped_at, clock_timestamp()) END,
         claims_without_progress = 0,
         model_failures = 0,
         cancel_requested_at = CASE WHEN %(attempts)s > 0 THEN NULL ELSE cancel_requested_at END,

@@ -36,6 +36,8 @@ READ_BACK_SECONDS = 20.0
 
 _NAMED = re.compile(r"%\((\w+)\)s")
 
+_CLOCK_STOPS = (RunStatus.INTERRUPTED, RunStatus.PAUSED)
+
 Row = tuple[Any, ...]
 
 
@@ -177,9 +179,9 @@ def commit_node(claim: Claim, seen: Seen, node: NodeCommit, renew: bool) -> Seen
     return Seen(row[0], row[1], row[2] is not None, row[3] is not None)
 
 
-def release(claim: Claim) -> int | None:
+def release(claim: Claim, cause: str = "released") -> int | None:
     """Give a run back to the queue, untouched (a worker shuts down); its last_seq, or None if it was not ours."""
-    params = {"run": claim.run_id, "epoch": claim.epoch, "cause": "released"}
+    params = {"run": claim.run_id, "epoch": claim.epoch, "cause": cause}
     with one_commit("release", alone=True):
         row = _one(sql.RELEASE, params)
     return row[1] if row else None
@@ -225,9 +227,11 @@ def move(
     error: dict[str, Json] | None = None,
     new_attempt: bool = False,
     output: str | None = None,
+    worked_seconds: float = 0.0,
 ) -> int:
     """Change the status of a run that nobody holds, in the caller's transaction; its last_seq.
 
+    Where its clock stood still, its deadline moves on by that time, less the seconds that were worked for it meanwhile.
     IllegalTransition if its status, read under lock, is none that the table of moves allows for this cause.
     """
     sources = states.allowed_sources(to, cause) - {RunStatus.RUNNING}
@@ -246,6 +250,7 @@ def move(
             "events": _events_json(extra),
             "error": _dump(error) if error is not None else None,
             "ended": to.ended,
+            "worked_seconds": worked_seconds,
         },
     )
     if row is None:
@@ -282,6 +287,7 @@ def _commit_params(
         "version": seen.version,
         "to": step.to.value,
         "ended": step.to.ended,
+        "stopped": step.to in _CLOCK_STOPS or step.cause == "children",
         "next_step": step.next_step,
         "steps_done": len(step.steps),
         "n_events": len(events),

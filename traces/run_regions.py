@@ -7,8 +7,9 @@ from typing import Any
 
 from django.template.loader import render_to_string
 
-from runtime_core import clock
+from runtime_core import clock, queries
 from runtime_core.access import Can
+from runtime_core.limits import limits
 from runtime_core.models import Event, Interrupt, Run, ToolCall
 from runtime_core.states import CallStatus, InterruptStatus, RunStatus
 from runtime_core.templatetags.formats import format_cost, format_duration
@@ -16,6 +17,7 @@ from runtime_core.values import Effect
 from traces.timeline import timeline_of
 
 ASKS_SHOWN = 20
+CHILDREN_SHOWN = 50
 DELTAS_JOINED = 5_000
 
 _PAUSABLE = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING)
@@ -65,8 +67,23 @@ def actions(run: Run, rights: frozenset[Can]) -> dict[str, Any]:
         "can_cancel": may and live,
         "can_pause": may and live and run.state in _PAUSABLE and not run.pause_requested_at,
         "can_resume": may and live and run.state is RunStatus.PAUSED,
+        "can_force": may and _does_not_stop(run),
         "can_retry": may and run.state in _RETRYABLE,
     }
+
+
+def _does_not_stop(run: Run) -> bool:
+    """True if it was asked to stop so long ago that somebody may want to end it by force."""
+    if not run.cancelling or run.cancel_requested_at is None:
+        return False
+    asked_for = (clock.now() - run.cancel_requested_at).total_seconds()
+    return asked_for >= limits().force_stop_after_seconds
+
+
+def children(run: Run, rights: frozenset[Can]) -> dict[str, Any]:
+    """The runs that work for this one."""
+    found = queries.children([run.id])[run.id]
+    return {"run": run, "children": found[:CHILDREN_SHOWN]}
 
 
 def asks(run: Run, rights: frozenset[Can]) -> dict[str, Any]:
@@ -103,6 +120,7 @@ def leaves(run: Run, rights: frozenset[Can]) -> dict[str, Any]:
     found = {
         "executing": list(calls.filter(status=CallStatus.EXECUTING).values_list("tool", flat=True)),
         "open_asks": Interrupt.objects.filter(run=run, status=InterruptStatus.OPEN).count(),
+        "children": [child.agent.name for child in run.live_children.select_related("agent")],
         "done": list(lasting.values_list("tool", flat=True)[:10]),
     }
     return {"run": run, "leaves": found}
@@ -113,6 +131,7 @@ REGIONS: dict[str, Callable[[Run, frozenset[Can]], dict[str, Any]]] = {
     "run-header": header,
     "actions": actions,
     "asks": asks,
+    "children": children,
     "meters": meters,
     "timeline": timeline,
     "answer": answer,

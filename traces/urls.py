@@ -12,6 +12,7 @@ urlpatterns = [
     path("runs/new/", runs.new, name="run-new"),
     path("runs/<uuid:run_id>/", run.show, name="run"),
     path("runs/<uuid:run_id>/cancel/", run.cancel, name="run-cancel"),
+    path("runs/<uuid:run_id>/force-stop/", run.force, name="run-force"),
     path("runs/<uuid:run_id>/pause/", run.pause, name="run-pause"),
     path("runs/<uuid:run_id>/resume/", run.resume, name="run-resume"),
     path("runs/<uuid:run_id>/retry/", run.retry, name="run-retry"),

@@ -12,6 +12,7 @@ from runtime_core.states import InterruptKind, InterruptStatus
 STATUS_EVENTS = 500
 _NAMES = {"pending": "in the queue", "waiting": "backing off", "paused": "paused",
           "interrupted": "before a person"}  # fmt: skip
+_CAUSES = {"children": "until other agents are done", "stopping": "until other agents have stopped"}
 _KINDS = {"pending": "queue", "waiting": "queue", "paused": "paused", "interrupted": "person"}
 
 
@@ -49,16 +50,17 @@ def waits_of(run: Run) -> Waits:
 def _parked(run: Run) -> list[Wait]:
     moves = Event.objects.filter(run=run, type="run_status").order_by("seq")
     waits: list[Wait] = []
-    since, status = run.created_at, "pending"
+    since, status, name = run.created_at, "pending", _NAMES["pending"]
     for at, data in moves.values_list("ts", "data")[:STATUS_EVENTS]:
         to = str(data.get("to", ""))
         if to == status:
             continue
         if status in _NAMES and at > since:
-            waits.append(Wait(_KINDS[status], _NAMES[status], since, at))
+            waits.append(Wait(_KINDS[status], name, since, at))
         since, status = at, to
+        name = _CAUSES.get(str(data.get("cause")), _NAMES.get(to, ""))
     if status in _NAMES and status == run.status:
-        waits.append(Wait(_KINDS[status], _NAMES[status], since, None))
+        waits.append(Wait(_KINDS[status], name, since, None))
     return waits
 
 

@@ -14,6 +14,7 @@ from runtime_core.access import Can
 from runtime_core.api.auth import caller
 from runtime_core.api.idempotency import Answer, once
 from runtime_core.api.schemas import (
+    CancelRun,
     CheckpointOut,
     CheckpointsOut,
     ForkRun,
@@ -73,22 +74,25 @@ def index(
         cursor=cursor,
         limit=limit,
     )
-    asked = queries.open_interrupts(run.id for run in page.items)
-    items = [RunOut.of(run, asked[run.id]) for run in page.items]
+    ids = [run.id for run in page.items]
+    asked, children = queries.open_interrupts(ids), queries.children(ids)
+    items = [RunOut.of(run, asked[run.id], children[run.id]) for run in page.items]
     return RunsOut(items=items, next_cursor=page.next_cursor)
 
 
 @router.get("/{uuid:run_id}", response=RunOut, summary="Look at a run")
 def detail(request: HttpRequest, run_id: uuid.UUID) -> RunOut:
     """The run, with the ids of its open interrupts."""
-    run = _visible(request, run_id)
-    return RunOut.of(run, queries.open_interrupts([run_id])[run_id])
+    return _out(_visible(request, run_id))
 
 
 @router.post("/{uuid:run_id}/cancel", response={202: RunOut}, summary="Cancel a run")
-def cancel(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
-    """Wish the run to stop; it is `cancelled` when its work has really ended."""
-    return _changed(request, run_id, commands.cancel_run)
+def cancel(
+    request: HttpRequest, run_id: uuid.UUID, payload: CancelRun | None = None
+) -> HttpResponse:
+    """Wish the run to stop; it is `cancelled` when its work has really ended, or now if it did not within 10 s."""
+    forced = payload is not None and payload.force
+    return _changed(request, run_id, commands.force_stop if forced else commands.cancel_run)
 
 
 @router.post("/{uuid:run_id}/pause", response={202: RunOut}, summary="Pause a run")
@@ -151,7 +155,12 @@ def provenance(request: HttpRequest, run_id: uuid.UUID) -> dict[str, Any]:
 def shown(who: Caller, run_id: uuid.UUID) -> dict[str, Any]:
     """The run as plain JSON, read anew."""
     run = queries.run(who.projects(), run_id)
-    return RunOut.of(run, queries.open_interrupts([run_id])[run_id]).model_dump(mode="json")
+    return _out(run).model_dump(mode="json")
+
+
+def _out(run: Run) -> RunOut:
+    asked, children = queries.open_interrupts([run.id]), queries.children([run.id])
+    return RunOut.of(run, asked[run.id], children[run.id])
 
 
 def _changed(

@@ -92,6 +92,12 @@ class ResumeRun(StrictBody):
     limits: LimitsIn | None = None
 
 
+class CancelRun(StrictBody):
+    """`force` ends a run that was asked to stop and has not."""
+
+    force: bool = False
+
+
 class ForkChanges(StrictBody):
     """What is different from the checkpoint on."""
 
@@ -140,9 +146,13 @@ class RunOut(Schema):
     ended_at: dt.datetime | None
     output: str | None
     interrupts: list[uuid.UUID]
+    parent: uuid.UUID | None
+    children: list[uuid.UUID]
 
     @classmethod
-    def of(cls, run: Run, open_interrupts: Sequence[uuid.UUID]) -> RunOut:
+    def of(
+        cls, run: Run, open_interrupts: Sequence[uuid.UUID], children: Sequence[Run] = ()
+    ) -> RunOut:
         """The run as the API shows it."""
         return cls(
             id=run.id,
@@ -170,6 +180,8 @@ class RunOut(Schema):
             ended_at=run.ended_at,
             output=run.output,
             interrupts=list(open_interrupts),
+            parent=run.parent_id if run.is_child else None,
+            children=[child.id for child in children],
         )
 
 

@@ -8,13 +8,14 @@ from runtime_core.engines.graph import graph_engine
 from runtime_core.engines.nodes import Ask, Call, Finish, Next, node
 from runtime_core.engines.port import Engine
 from runtime_core.engines.react import React
+from runtime_core.engines.supervisor import Supervisor
 from runtime_core.errors import InvalidInput
 from runtime_core.values import Json
 
 __all__ = ["Ask", "Call", "Engine", "Finish", "Next", "engine_of", "node"]
 
-_REACT = React()
-_NAMES = ("graph", "react")
+_PLAIN: dict[str, Engine] = {"react": React(), "supervisor": Supervisor()}
+_NAMES = ("graph", *_PLAIN)
 
 
 def engine_of(definition: Mapping[str, Json]) -> Engine:
@@ -33,4 +34,4 @@ def engine_of(definition: Mapping[str, Json]) -> Engine:
         return graph_engine(graph)
     if graph:
         raise InvalidInput("graph: only the engine `graph` runs one.", field="graph")
-    return _REACT
+    return _PLAIN[name]

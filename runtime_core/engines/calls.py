@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime_core.engines.port import AskPeople, GiveUp, Move, RunCall, View
+from runtime_core.engines.port import AskPeople, AwaitChildren, GiveUp, Move, RunCall, View
 from runtime_core.errors import OutcomeUnknown
 from runtime_core.states import CallStatus
 
@@ -10,7 +10,7 @@ _RUNNABLE = (CallStatus.EXECUTING, CallStatus.APPROVED)
 
 
 def settle_calls(view: View) -> Move | None:
-    """Run what may run, in order; then ask about the rest. None: every call has ended."""
+    """Run what may run, in order; then ask about the rest, then wait for other agents. None: every call has ended."""
     if not view.calls:
         return None
     if _is_stopped(view):
@@ -18,10 +18,12 @@ def settle_calls(view: View) -> Move | None:
     if any(call.status is CallStatus.UNKNOWN for call in view.calls):
         return AskPeople()
     for call in view.calls:
-        if call.status in _RUNNABLE:
+        if call.status in _RUNNABLE and not call.awaits:
             return RunCall(call)
-    if any(not call.status.ended for call in view.calls):
+    if any(not call.status.ended and not call.awaits for call in view.calls):
         return AskPeople()
+    if any(call.awaits for call in view.calls):
+        return AwaitChildren()
     return None
 
 

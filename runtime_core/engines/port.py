@@ -41,6 +41,11 @@ class AskPeople:
 
 
 @dataclass(frozen=True, slots=True)
+class AwaitChildren:
+    """Nothing can go on before the runs that work for this one have ended."""
+
+
+@dataclass(frozen=True, slots=True)
 class Finish:
     """The run is complete with this answer."""
 
@@ -63,7 +68,7 @@ class RunNode:
     run: Node
 
 
-Move = AskModel | RunCall | RunNode | AskPeople | Finish | GiveUp
+Move = AskModel | RunCall | RunNode | AskPeople | AwaitChildren | Finish | GiveUp
 
 
 class Engine(Protocol):

@@ -9,13 +9,14 @@ from runtime_core import clock, ports
 from runtime_core.engines.port import (
     AskModel,
     AskPeople,
+    AwaitChildren,
     Finish,
     GiveUp,
     RunCall,
     RunNode,
     View,
 )
-from runtime_core.loop.outcome import Ask, Done, Fail, Go, Outcome, target
+from runtime_core.loop.outcome import Ask, Done, Fail, Go, Outcome, Wait, target
 from runtime_core.loop.work import Work
 from runtime_core.models import Run
 from runtime_core.states import CallStatus, InterruptKind, RunStatus
@@ -24,6 +25,9 @@ from runtime_core.tools.ledger import CallRecord
 from runtime_core.tracing import asked_span
 from runtime_core.transitions import NewEvent
 from runtime_core.values import SYSTEM, Audit, Json, Span
+
+UNTIL_WOKEN = 10 * 365 * 86_400.0
+"""Seconds of a wait that no clock ends: children end by themselves, each within its own deadline."""
 
 
 @dataclass(slots=True)
@@ -44,6 +48,10 @@ class Continuation:
     @property
     def cause(self) -> str:
         return target(self.outcome)[1]
+
+    @property
+    def available_in(self) -> float | None:
+        return self.outcome.seconds if isinstance(self.outcome, Wait) else None
 
     @property
     def output(self) -> str | None:
@@ -77,6 +85,8 @@ def follow(
             result.events += begin_events(work, executing)
         case AskPeople() if begin:
             ask(work, result)
+        case AwaitChildren():
+            result.outcome = Wait(UNTIL_WOKEN, "children")
         case Finish(output):
             result.outcome = Done(output)
         case GiveUp(code, message):

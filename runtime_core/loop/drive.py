@@ -16,7 +16,7 @@ from runtime_core.engines.port import AskModel, RunCall, RunNode
 from runtime_core.errors import Fenced, InterlockError, StateUnusable, WorkerLost
 from runtime_core.events.publish import announce
 from runtime_core.limits import limits
-from runtime_core.loop import model_step, node_step, parked, restore, tool_step
+from runtime_core.loop import model_step, node_step, parked, restore, stopping, tool_step
 from runtime_core.loop.continuation import ended_audit, follow
 from runtime_core.loop.control import Hold, watch
 from runtime_core.loop.ending import end
@@ -143,6 +143,7 @@ def _settle(work: Work) -> Outcome:
             events=after.events,
             audits=after.audits,
             spans=after.spans,
+            available_in=after.available_in,
             output=after.output,
             error=after.error,
         )
@@ -159,20 +160,30 @@ def _let_go(work: Work, outcome: Outcome) -> None:
             if seq is not None:
                 announce(work.run_id, seq, work.run.project_id, inbox=False)
             return
-        case Stop() if not _has_ended(work):
+        case Stop() if _status(work) is RunStatus.RUNNING:
             end(work, outcome)
         case _:
             pass
     status, _ = target(outcome)
+    if any(call.awaits for call in work.calls):
+        # Whether the run ended or waits is up to its children: one may have ended just before it began to wait.
+        stopping.wake_parent(work.run_id)
+        status = _status(work)
     if work.seen.cancel_requested and status in PARKED and parked.finish_cancel(work.run_id):
         status = RunStatus.CANCELLED
     if status.ended:
-        _close_run_span(work.run, work.claim, status)
+        _ended(work.run, work.claim, status)
 
 
-def _has_ended(work: Work) -> bool:
-    """True if a step's own commit has stopped the run already."""
-    return Run.objects.filter(id=work.run_id).exclude(status=RunStatus.RUNNING.value).exists()
+def _status(work: Work) -> RunStatus:
+    return RunStatus(Run.objects.values_list("status", flat=True).get(id=work.run_id))
+
+
+def _ended(run: Run, claim: Claim, status: RunStatus) -> None:
+    """The trace has its end, and whoever waits for the run goes on."""
+    _close_run_span(run, claim, status)
+    if run.is_child and run.parent_id:
+        stopping.wake_parent(run.parent_id)
 
 
 def _stop_unrestored(claim: Claim, run: Run, error: InterlockError) -> None:
@@ -184,7 +195,7 @@ def _stop_unrestored(claim: Claim, run: Run, error: InterlockError) -> None:
         return
     cause = "worker_lost" if isinstance(error, WorkerLost) else "error"
     _let_go_unrestored(claim, run, RunStatus.FAILED, cause, error)
-    _close_run_span(run, claim, RunStatus.FAILED)
+    _ended(run, claim, RunStatus.FAILED)
 
 
 def _let_go_unrestored(

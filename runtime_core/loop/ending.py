@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from runtime_core import ports
 from runtime_core.checkpoints import snapshot
 from runtime_core.gateway import messages as wire
-from runtime_core.loop.continuation import ended_audit, error_of
+from runtime_core.loop import stopping
+from runtime_core.loop.continuation import UNTIL_WOKEN, ended_audit, error_of
 from runtime_core.loop.outcome import Fail, Outcome, Stop, Wait, checkpoint_reason, target
 from runtime_core.loop.work import Work, checkpoint_event
 from runtime_core.states import RUN_MOVES, CallStatus, CheckpointReason, RunStatus
@@ -33,6 +34,7 @@ def end(
 
     Where the run ends for good, its unanswered calls get results, so that the thread can be used again.
     """
+    outcome = _children_first(work, outcome)
     to, cause = target(outcome)
     after = list(work.calls if calls is None else calls)
     messages: list[dict[str, Json]] = []
@@ -68,6 +70,14 @@ def end(
         )
     )
     work.calls = after
+
+
+def _children_first(work: Work, outcome: Outcome) -> Outcome:
+    """A run that is to stop while others work for it asks them first, and waits unheld until the last has ended."""
+    stops = isinstance(outcome, Stop) and outcome.reason in ("cancel", "deadline")
+    if stops and any(call.awaits for call in work.calls) and stopping.stop_children_of(work.run_id):
+        return Wait(UNTIL_WOKEN, "stopping")
+    return outcome
 
 
 def closed(call: CallRecord) -> CallRecord:

@@ -154,6 +154,7 @@ def _save(
             audits=after.audits,
             spans=after.spans,
             usage=answer.usage,
+            available_in=after.available_in,
             output=after.output,
             error=after.error,
         )

@@ -198,6 +198,7 @@ def _save(
             events=[*told, *after.events],
             audits=after.audits,
             spans=after.spans,
+            available_in=after.available_in,
             output=after.output,
             error=after.error,
         )

@@ -27,9 +27,10 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nobody needs to hold the run for so long."""
+    """Nobody needs to hold the run for so long: it backs off, or waits for its `children` (to end, or to stop)."""
 
     seconds: float
+    cause: str = "backoff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,8 @@ def target(outcome: Outcome) -> tuple[RunStatus, str]:
             return RunStatus.COMPLETED, "finished"
         case Ask():
             return RunStatus.INTERRUPTED, "asked"
-        case Wait():
-            return RunStatus.WAITING, "backoff"
+        case Wait(cause=cause):
+            return RunStatus.WAITING, cause
         case Fail(cause=cause):
             return RunStatus.FAILED, cause
         case Stop(reason=reason) if reason in _STOPPED:

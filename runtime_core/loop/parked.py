@@ -26,7 +26,7 @@ _ENDED = [s.value for s in CallStatus if s.ended] + [CallStatus.UNKNOWN.value]
 
 def cancel(run: Run) -> int:
     """End the run, whose row the caller has locked, in the caller's transaction; its last_seq."""
-    _withdraw(run)
+    withdraw(run)
     _close_calls(run)
     _answer_calls(run)
     ports.audit().record([ended_audit(run, RunStatus.CANCELLED)])
@@ -40,6 +40,8 @@ def finish_cancel(run_id: uuid.UUID) -> bool:
         run = Run.objects.select_for_update().get(id=run_id)
         if run.cancel_requested_at is None or run.state not in PARKED:
             return False
+        if run.live_children.exists():
+            return False  # the last of them to end comes back here
         seq = cancel(run)
     announce(run.id, seq, run.project_id, inbox=True)
     return True
@@ -52,7 +54,8 @@ def finish_cancels() -> int:
     return sum(finish_cancel(run_id) for run_id in list(left.values_list("id", flat=True)[:BATCH]))
 
 
-def _withdraw(run: Run) -> None:
+def withdraw(run: Run) -> None:
+    """Nobody needs to decide anything of this run any more."""
     opened = list(
         Interrupt.objects.select_for_update().filter(run=run, status=InterruptStatus.OPEN.value)
     )
@@ -60,7 +63,8 @@ def _withdraw(run: Run) -> None:
         interrupt.status = InterruptStatus.WITHDRAWN.value
         interrupt.decided_at = timezone.now()
         interrupt.save(update_fields=["status", "decided_at"])
-    ports.audit().record([_withdrawn(interrupt) for interrupt in opened])
+    if opened:
+        ports.audit().record([_withdrawn(interrupt) for interrupt in opened])
 
 
 def _withdrawn(interrupt: Interrupt) -> Audit:

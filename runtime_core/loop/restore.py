@@ -6,6 +6,7 @@ import json
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from runtime_core.checkpoints.graph_state import GraphState
 from runtime_core.engines import engine_of
 from runtime_core.errors import SealBroken, StateUnusable
 from runtime_core.gateway import messages as wire
+from runtime_core.loop.children import with_children
 from runtime_core.loop.work import Work
 from runtime_core.models import Checkpoint, Message, Run, Step, ToolPermission
 from runtime_core.tools import ledger, registry, workspace
@@ -46,23 +48,24 @@ def restore(claim: Claim, run: Run) -> Work:
     verified = snapshot.verify(_checkpoint(run, rows) if began else None, own)
     place = _workspace(run, definition.get("workspace"), began)
     history = _history(rows)
+    tools = _own_tools(definition, registry())  # which loads the graphs too
     graph = _graph(run, definition, history, own)
     last_step = graph.step if graph else rows[-1][1] if rows else -1
-    tools = registry()  # which loads the graphs too
+    calls = [c for c in ledger.load(run.id) if c.step == last_step] if began else []
     work = Work(
         claim=claim,
         seen=Seen(run.version, run.last_seq, run.cancel_requested_at is not None, False),
         run=run,
         definition=definition,
         engine=engine_of(definition),
-        tools=_own_tools(definition, tools),
+        tools=tools,
         rules=rules_of(run),
         limits=limits_of(run),
         history=history,
         position=len(rows),
         own_messages=len(own),
         rolling=verified.rolling,
-        calls=[c for c in ledger.load(run.id) if c.step == last_step] if began else [],
+        calls=with_children(calls, tools),
         next_step=run.next_step,
         steps=run.steps,
         usage=Usage(run.input_tokens, run.output_tokens, run.cost_microusd),
@@ -143,7 +146,17 @@ def _graph(
 
 def _own_tools(definition: dict[str, Any], tools: Any) -> dict[str, Tool]:
     """The agent's tools that this process knows; one that is gone is told to the model when it is called."""
-    return {name: tools[name] for name in definition.get("tools", []) if name in tools}
+    own = {name: tools[name] for name in definition.get("tools", []) if name in tools}
+    return {name: _naming_agents(tool, definition) for name, tool in own.items()}
+
+
+def _naming_agents(tool: Tool, definition: dict[str, Any]) -> Tool:
+    """A tool that delegates, telling the model to whom it may; what an approval is bound to stays the same."""
+    if not tool.delegates:
+        return tool
+    names = ", ".join(definition.get("agents", []))
+    description = f"{tool.spec.description} The agents are: {names}."
+    return replace(tool, spec=replace(tool.spec, description=description))
 
 
 def rules_of(run: Run) -> list[Rule]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import uuid
 
 from runtime_core import clock, ports
+from runtime_core.errors import ToolError
 from runtime_core.ids import new_id
+from runtime_core.loop import children
 from runtime_core.loop.continuation import begin_events, follow
 from runtime_core.loop.control import Hold
 from runtime_core.loop.ending import end
@@ -13,14 +16,14 @@ from runtime_core.loop.model_step import result_event, step_row
 from runtime_core.loop.outcome import Fail, Outcome, Stop, checkpoint_reason
 from runtime_core.loop.progress import ProgressWriter
 from runtime_core.loop.work import OpenStep, Work, checkpoint_event
-from runtime_core.models import Interrupt
+from runtime_core.models import Interrupt, Run
 from runtime_core.states import CallStatus, CheckpointReason
 from runtime_core.tools import ToolContext, gate, ledger, runner
 from runtime_core.tools.ledger import CallRecord
 from runtime_core.tools.registry import Tool
 from runtime_core.transactions import outside
 from runtime_core.transitions import NewEvent, StepCommit
-from runtime_core.values import Json, Span, ToolOutcome
+from runtime_core.values import Json, Span, ToolOutcome, Usage
 
 
 def take(work: Work, hold: Hold, call: CallRecord) -> Outcome:
@@ -31,7 +34,7 @@ def take(work: Work, hold: Hold, call: CallRecord) -> Outcome:
         if refused:
             return _refuse(work, hold, call, tool, *refused)
         call = _begin(work, call)
-    elif call.epoch != work.claim.epoch:
+    elif call.epoch != work.claim.epoch and not (tool and tool.delegates):
         recovered = _recover(work, hold, call, tool)
         if not isinstance(recovered, CallRecord):
             return recovered
@@ -40,6 +43,8 @@ def take(work: Work, hold: Hold, call: CallRecord) -> Outcome:
         return _refuse(
             work, hold, call, None, "rejected", f"The tool {call.tool} no longer exists."
         )
+    if tool.delegates:
+        return _delegate(work, hold, call)
     return _perform(work, hold, call, tool)
 
 
@@ -106,6 +111,63 @@ def _perform(work: Work, hold: Hold, call: CallRecord, tool: Tool) -> Outcome:
     return after
 
 
+def _delegate(work: Work, hold: Hold, call: CallRecord) -> Outcome:
+    """Hand the call to a run of its own, or take what that run came to. Safe to repeat: a call has one child."""
+    try:
+        child = children.of(call) or children.start(work, call)
+    except ToolError as error:
+        failed = ToolOutcome("failed", {"error": error.message}, error_code=error.code)
+        step = _tool_step(work, call)
+        return _save(work, hold, step, call, call.ended_with(failed), CheckpointReason.TOOL_RESULT)
+    if not child.state.ended:
+        return _handed_on(work, hold, call, child)
+    step = _tool_step(work, call)
+    # The wait is what the trace shows, not the moment in which its end was noticed.
+    span = _open_span(work, dataclasses.replace(step, started_at=child.created_at), call)
+    ended = call.ended_with(children.outcome_of(child))
+    after = _save(
+        work, hold, step, call, ended, CheckpointReason.TOOL_RESULT, children.usage_of(child)
+    )
+    _close_span(span, ended)
+    return after
+
+
+def _handed_on(work: Work, hold: Hold, call: CallRecord, child: Run) -> Outcome:
+    """The child is at work: what else this turn asks for goes on beside it."""
+    step = _tool_step(work, call)
+    waiting = call.evolve(awaits=child.id)
+    calls = [waiting if c.id == call.id else c for c in work.calls]
+    text = f"{child.agent.name} works on it in a run of its own."
+    told = NewEvent("progress", {"message": text, "run": str(child.id)}, step.index)
+    after = follow(work, calls, work.output, begin=not hold.stop.is_set())
+    work.commit(
+        StepCommit(
+            to=after.to,
+            cause=after.cause,
+            next_step=work.next_step,
+            changed_calls=_changes(work, call, after.calls),
+            interrupts=after.interrupts,
+            events=[told, *after.events],
+            audits=after.audits,
+            spans=after.spans,
+            available_in=after.available_in,
+            output=after.output,
+            error=after.error,
+        )
+    )
+    work.calls = after.calls
+    if work.step is step:
+        work.step = None
+    return after.outcome
+
+
+def _tool_step(work: Work, call: CallRecord) -> OpenStep:
+    """The step that is open for this call; one is opened where a worker before this one had announced it."""
+    if work.step is None or work.step.kind != "tool":
+        work.append([work.open_step("tool", call.tool)])
+    return _opened(work)
+
+
 def _context(
     work: Work, hold: Hold, call: CallRecord, tool: Tool, progress: ProgressWriter | None
 ) -> ToolContext:
@@ -130,6 +192,7 @@ def _save(
     before: CallRecord,
     ended: CallRecord,
     reason: CheckpointReason,
+    usage: Usage | None = None,
 ) -> Outcome:
     """Result, step, checkpoint and what comes next, in one commit."""
     if hold.reason == "shutdown" and ended.status is CallStatus.CANCELLED:
@@ -158,6 +221,8 @@ def _save(
             events=[*told, *after.events],
             audits=after.audits,
             spans=after.spans,
+            usage=usage or Usage(),
+            available_in=after.available_in,
             output=after.output,
             error=after.error,
         )

@@ -74,6 +74,7 @@ class Run(models.Model):
     error = models.JSONField(null=True)
     created_at = models.DateTimeField(db_default=models.functions.Now())
     started_at = models.DateTimeField(null=True)
+    # Since then its clock stands still: it waits for a person, or for the runs that work for it.
     stopped_at = models.DateTimeField(
         null=True, help_text="When it last began to wait for a person."
     )
@@ -135,6 +136,11 @@ class Run(models.Model):
     def state(self) -> RunStatus:
         """The status as its enum."""
         return RunStatus(self.status)
+
+    @property
+    def live_children(self) -> models.QuerySet[Run]:
+        """The runs that work for this one and have not ended."""
+        return Run.objects.filter(parent=self, parent_call__isnull=False, ended_at__isnull=True)
 
     @property
     def is_child(self) -> bool:

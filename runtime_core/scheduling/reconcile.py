@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from runtime_core import ports, transitions
 from runtime_core.errors import IllegalTransition
 from runtime_core.events.publish import announce
-from runtime_core.loop import parked
+from runtime_core.loop import parked, stopping
 from runtime_core.loop.continuation import ended_audit
 from runtime_core.models import Run
 from runtime_core.scheduling import liveness, wake
@@ -27,6 +27,7 @@ BATCH = 100
 def dispatch() -> int:
     """Hint at runs that are due and that no worker has taken; how many."""
     wake_due()
+    stopping.wake_parents()
     due = Run.objects.filter(status=RunStatus.PENDING.value, available_at__lte=Now())
     ids = list(due.order_by("priority", "available_at", "id").values_list("id", flat=True)[:BATCH])
     sent = 0
@@ -52,7 +53,7 @@ def reconcile() -> int:
     for run_id, last_seq, _, project_id in lost:
         announce(run_id, last_seq, project_id, inbox=False)
         wake.send(run_id)
-    ended = _end_late() + parked.finish_cancels()
+    ended = _end_late() + parked.finish_cancels() + stopping.stop_orphans()
     for run_id, _, epoch, _ in lost:
         _abandon_spans(run_id, epoch)
     return len(lost) + ended
@@ -68,13 +69,15 @@ def _abandon_spans(run_id: uuid.UUID, epoch: int) -> None:
 
 def _end_late() -> int:
     parked = [RunStatus.PENDING.value, RunStatus.WAITING.value]
-    late = Run.objects.filter(status__in=parked, deadline_at__lt=Now())
+    # One that waits for its children has its clock stopped: they have deadlines of their own.
+    late = Run.objects.filter(status__in=parked, deadline_at__lt=Now(), stopped_at__isnull=True)
     message = "The run's time was over before it could go on."
     error = {"code": "deadline", "message": message, "retryable": True}
     events = [NewEvent("error", error)]
     return sum(
         _move(run_id, RunStatus.TIMED_OUT, "deadline", events=events, error=error)
         for run_id in list(late.values_list("id", flat=True)[:BATCH])
+        if not stopping.stop_children_of(run_id)
     )
 
 

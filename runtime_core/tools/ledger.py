@@ -11,7 +11,7 @@ import itertools
 import json
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from runtime_core import ports
 from runtime_core.errors import OutcomeUnknown
@@ -52,6 +52,8 @@ class CallRecord:
     attempts: int = 0
     approval: uuid.UUID | None = None
     """The interrupt by which a person let it run, if one had to."""
+    awaits: uuid.UUID | None = field(default=None, compare=False)
+    """The run that works on it and has not ended, if it was handed to another agent. Not stored with it."""
 
     @property
     def args(self) -> dict[str, Json]:

@@ -27,7 +27,8 @@ _E = TypeVar("_E", Risk, Effect)
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A declared tool. `asks` marks one that is a question to a person: its function is never run.
+    """A declared tool. `asks` marks one that is a question to a person, `delegates` one that is work
+    for another agent: their functions are never run.
 
     `reconcile(ctx, **arguments)` returns `Happened(result)` or `DID_NOT_HAPPEN`, and raises if it
     cannot know. `compensate(ctx, result, **arguments)` takes the effect back.
@@ -39,6 +40,7 @@ class Tool:
     reconcile: Callable[..., Any] | None = None
     compensate: Callable[..., Any] | None = None
     asks: bool = False
+    delegates: bool = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the plain function, as tests and other tools do."""
@@ -54,6 +56,7 @@ def tool(
     compensate: Callable[..., Any] | None = None,
     name: str | None = None,
     asks: bool = False,
+    delegates: bool = False,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Declare the function as a tool; its docstring is what models and approvers read.
 
@@ -81,7 +84,7 @@ def tool(
                 tool_name, description, arguments.json_schema, declared_risk, declared_effect
             ),
         )
-        return Tool(spec, fn, arguments, reconcile, compensate, asks)
+        return Tool(spec, fn, arguments, reconcile, compensate, asks, delegates)
 
     return declare
 

@@ -23,6 +23,8 @@ RUN_KEYS = {
     "ended_at",
     "output",
     "interrupts",
+    "parent",
+    "children",
 }
 CALL_KEYS = {
     "id",

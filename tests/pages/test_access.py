@@ -14,7 +14,7 @@ from traces.models import AuditEntry
 
 Login = Callable[[Any], Client]
 PAGES = ["/", "/runs/", "/traces/", "/audit/", "/agents/"]
-STEER = ["cancel", "pause", "resume", "retry"]
+STEER = ["cancel", "force-stop", "pause", "resume", "retry"]
 
 
 @pytest.mark.parametrize("address", [*PAGES, "/runs/new/"])

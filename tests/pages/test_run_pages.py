@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from runtime_core import clock
 from runtime_core.ids import new_id
 from runtime_core.models import Run
 from tests.pages.world import World
@@ -208,7 +210,40 @@ def test_a_get_never_steers(world: World, as_user: Login) -> None:
     run = world.run("pending")
     client = as_user(world.operator)
 
-    for step in ("cancel", "pause", "resume", "retry"):
+    for step in ("cancel", "force-stop", "pause", "resume", "retry"):
         client.get(f"/runs/{run.id}/{step}/")
 
     assert Run.objects.get(id=run.id).status == "pending"
+
+
+def test_the_runs_that_work_for_a_run_are_linked_both_ways_and_named_before_a_cancel(
+    world: World, as_user: Login
+) -> None:
+    parent = world.run("waiting")
+    child = world.run(
+        "pending", title="Part of it", parent=parent, parent_call=new_id(), path=[["lead", "c1"]]
+    )
+    fork = world.run("pending", title="A fork of it", parent=parent)
+    client = as_user(world.operator)
+
+    page = client.get(f"/runs/{parent.id}/").content.decode()
+    of_child = client.get(f"/runs/{child.id}/").content.decode()
+
+    assert f'href="/runs/{child.id}/"' in page and "Runs that work for it" in page
+    assert "1 run that works for it" in page
+    assert f'href="/runs/{fork.id}/"' not in page
+    assert "Works for" in of_child and f'href="/runs/{parent.id}/"' in of_child
+    assert "Forked from" in client.get(f"/runs/{fork.id}/").content.decode()
+
+
+def test_force_stop_is_offered_only_for_what_has_not_stopped_for_long(
+    world: World, as_user: Login
+) -> None:
+    asked = [clock.now() - dt.timedelta(seconds=seconds) for seconds in (2, 12)]
+    just, long_ago = (world.run("running", cancel_requested_at=at) for at in asked)
+    client = as_user(world.operator)
+
+    assert b"force-stop/" not in client.get(f"/runs/{just.id}/").content.split(b"<dialog")[0]
+    page = client.get(f"/runs/{long_ago.id}/").content.split(b"<dialog")[0]
+    assert b"force-stop/" in page and b"Cancelling" in page
+    assert b"Force stop" in client.get(f"/runs/{long_ago.id}/force-stop/").content

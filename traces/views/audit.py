@@ -23,6 +23,7 @@ from traces.pages import caller, page
 ACTIONS = (
     "run.started",
     "run.cancelled",
+    "run.forced",
     "run.paused",
     "run.resumed",
     "run.retried",

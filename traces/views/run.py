@@ -41,6 +41,13 @@ def cancel(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
 
 @page
 @require_http_methods(["GET", "HEAD", "POST"])
+def force(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
+    """End a run that was asked to stop and does not."""
+    return _steer(request, run_id, "force", commands.force_stop, "The run was stopped by force.")
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
 def pause(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     """Pause the run at the end of its step."""
     return _steer(request, run_id, "pause", commands.pause_run, "It pauses after this step.")
