@@ -36,6 +36,15 @@ class DecisionIn(Schema):
     reason: StrictStr | None = Field(default=None, max_length=commands.REASON_MAX)
 
 
+class VoteOut(Schema):
+    """One vote on the version as it stands. `via` is `machine` for a service token."""
+
+    by: str
+    action: str
+    via: str
+    at: str
+
+
 class InterruptOut(Schema):
     """An interrupt. `args` are the exact ones only when one open interrupt is read by somebody who
     may decide on it.
@@ -55,6 +64,7 @@ class InterruptOut(Schema):
     required: int
     decided: int
     decided_by: str | None
+    votes: list[VoteOut]
     expires_at: str
     created_at: str
 

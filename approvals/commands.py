@@ -4,47 +4,23 @@ first.
 
 from __future__ import annotations
 
-import hashlib
 import uuid
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
+from approvals import changing, entry, policies, revisions
 from approvals.models import Decision, Viewing
-from approvals.policy import HIDDEN
-from approvals.rulings import ruling_on
-from runtime_core import decisions, ports
-from runtime_core.errors import InvalidPayload, NotAllowed, NotFound
+from approvals.opinion import REASON_MAX, Opinion, check_shape
+from approvals.records import keep_decision, record, votes_on
+from runtime_core import decisions, revising
+from runtime_core.decisions import Locked
+from runtime_core.errors import AlreadyDecided, InvalidPayload
 from runtime_core.models import Interrupt
-from runtime_core.sanitize import canonical, storable
-from runtime_core.states import ALLOWED_ACTIONS, InterruptKind, InterruptStatus
+from runtime_core.states import InterruptStatus
 from runtime_core.transactions import one_commit
-from runtime_core.values import Actor, Audit, Json
+from runtime_core.values import Actor
 
-REASON_MAX = 4_000
-# Below the statement timeout, far above what fifty at once take.
-LOCK_TIMEOUT = "8s"
-
-
-@dataclass(frozen=True, slots=True)
-class Opinion:
-    """What somebody asks to be decided, and on exactly what: `version` and `digest` are what they
-    were shown.
-    """
-
-    action: str
-    version: int
-    digest: str
-    args: Mapping[str, Json] | None = None
-    response: Json = None
-    reason: str = ""
-
-    @property
-    def payload_digest(self) -> str:
-        """SHA-256 over all of it: equal for a repeat, different for another opinion."""
-        return hashlib.sha256(canonical(storable(asdict(self))).encode()).hexdigest()
+__all__ = ["REASON_MAX", "Opinion", "admit", "decide", "override", "record_viewing"]
 
 
 def decide(
@@ -53,19 +29,32 @@ def decide(
     opinion: Opinion,
     *,
     token_project: uuid.UUID | None = None,
+    undoable: bool = False,
 ) -> Interrupt:
-    """Settle an interrupt once, and set its run going if nothing else is open.
+    """Give a vote, and settle the interrupt once it has as many as its policy requires.
 
-    The same person's identical repeat returns the settled interrupt again. Raises NotFound,
-    NotAllowed (both kept in the audit), StaleVersion, AlreadyDecided, Withdrawn, Expired,
+    What is settled sets the run going if nothing else is open; with `undoable`, only when the policy's
+    time to take it back is over. The same person's identical repeat returns the interrupt again. Raises
+    NotFound, NotAllowed (both kept in the audit), StaleVersion, AlreadyDecided, Withdrawn, Expired,
     InvalidPayload; then nothing was changed.
     """
-    interrupt = _find(interrupt_id)
-    try:
-        return _decide(actor, interrupt, opinion, token_project)
-    except (NotAllowed, NotFound) as refusal:
-        _keep_denial(actor, interrupt, opinion, refusal)
-        raise
+    interrupt = entry.find(interrupt_id)
+    with entry.denials_kept(actor, interrupt, opinion):
+        changing.keep_current(interrupt)
+        return _decide(actor, interrupt, opinion, token_project, undoable=undoable)
+
+
+def override(
+    actor: Actor,
+    interrupt_id: uuid.UUID,
+    opinion: Opinion,
+    *,
+    token_project: uuid.UUID | None = None,
+) -> Interrupt:
+    """Settle an interrupt alone and past its policy: for superusers, who must say why. Otherwise as `decide`."""
+    interrupt = entry.find(interrupt_id)
+    with entry.denials_kept(actor, interrupt, opinion):
+        return _decide(actor, interrupt, opinion, token_project, past_policy=True)
 
 
 def admit(
@@ -74,17 +63,16 @@ def admit(
     opinion: Opinion,
     *,
     token_project: uuid.UUID | None = None,
+    past_policy: bool = False,
 ) -> None:
     """Pass if `actor` may decide as things are; NotFound or NotAllowed, kept in the audit, if not.
 
     Only to answer early: `decide` asks again under the lock.
     """
-    interrupt = _find(interrupt_id)
-    try:
-        _require_right(actor, interrupt, token_project)
-    except (NotAllowed, NotFound) as refusal:
-        _keep_denial(actor, interrupt, opinion, refusal)
-        raise
+    interrupt = entry.find(interrupt_id)
+    with entry.denials_kept(actor, interrupt, opinion):
+        changing.keep_current(interrupt)
+        entry.require_right(actor, interrupt, token_project, past_policy=past_policy)
 
 
 def record_viewing(actor: Actor, interrupt: Interrupt) -> None:
@@ -96,135 +84,114 @@ def record_viewing(actor: Actor, interrupt: Interrupt) -> None:
             interrupt=interrupt, user_id=actor.user_id, version=interrupt.version
         )
         if is_first:
-            data = {"version": interrupt.version, "digest": interrupt.digest}
-            ports.audit().record([_entry("interrupt.viewed", actor, interrupt, data)])
-
-
-def _find(interrupt_id: uuid.UUID) -> Interrupt:
-    found = Interrupt.objects.select_related("run", "tool_call").filter(id=interrupt_id).first()
-    if found is None:
-        raise NotFound(HIDDEN.reason)
-    return found
+            record(
+                "interrupt.viewed",
+                actor,
+                interrupt,
+                version=interrupt.version,
+                digest=interrupt.digest,
+            )
 
 
 def _decide(
-    actor: Actor, interrupt: Interrupt, opinion: Opinion, token_project: uuid.UUID | None
+    actor: Actor,
+    interrupt: Interrupt,
+    opinion: Opinion,
+    token_project: uuid.UUID | None,
+    *,
+    undoable: bool = False,
+    past_policy: bool = False,
 ) -> Interrupt:
     if interrupt.status == InterruptStatus.OPEN:
         with one_commit("decide"):
-            _wait_in_line()
-            locked = decisions.lock(interrupt.id)
+            locked = entry.lock(interrupt)
             interrupt = locked.interrupt
-            interrupt.run = locked.run
             if interrupt.status == InterruptStatus.OPEN:
-                _require_right(actor, interrupt, token_project)
+                entry.require_right(actor, interrupt, token_project, past_policy=past_policy)
+                if _is_repeat(actor, interrupt, opinion):
+                    return interrupt
                 transaction.on_commit(lambda: decisions.wake(locked.run))
-                return _settle(actor, locked, opinion)
+                return _vote(actor, locked, opinion, undoable, past_policy)
     # Settled is for good: who came too late is answered without keeping others from the lock.
-    return _answer_late(actor, interrupt, opinion, token_project)
-
-
-def _wait_in_line() -> None:
-    """Many may want to decide at once; the last of them gets a conflict, not a lock's timeout."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
-
-
-def _require_right(actor: Actor, interrupt: Interrupt, token_project: uuid.UUID | None) -> None:
-    ruling = ruling_on(interrupt, actor.user_id, token_project)
-    if not ruling.may:
-        raise NotAllowed(ruling.reason) if ruling.visible else NotFound(ruling.reason)
+    return _answer_late(actor, interrupt, opinion, token_project, past_policy)
 
 
 def _answer_late(
-    actor: Actor, interrupt: Interrupt, opinion: Opinion, token_project: uuid.UUID | None
+    actor: Actor,
+    interrupt: Interrupt,
+    opinion: Opinion,
+    token_project: uuid.UUID | None,
+    past_policy: bool,
 ) -> Interrupt:
     """The settled interrupt for a repeat by who settled it; a refusal or conflict for the rest."""
-    _require_right(actor, interrupt, token_project)
+    entry.require_right(actor, interrupt, token_project, past_policy=past_policy, for_edit=True)
     if not _is_repeat(actor, interrupt, opinion):
-        current = decisions.Locked(interrupt.run, interrupt, interrupt.tool_call)
+        current = Locked(interrupt.run, interrupt, interrupt.tool_call)
         decisions.check_current(current, opinion.version, opinion.digest)
     return interrupt
 
 
 def _is_repeat(actor: Actor, interrupt: Interrupt, opinion: Opinion) -> bool:
     return Decision.objects.filter(
-        interrupt=interrupt, actor_id=actor.user_id, payload_digest=opinion.payload_digest
+        interrupt=interrupt,
+        actor_id=actor.user_id,
+        version=interrupt.version,
+        payload_digest=opinion.payload_digest,
     ).exists()
 
 
-def _settle(actor: Actor, locked: decisions.Locked, opinion: Opinion) -> Interrupt:
+def _vote(
+    actor: Actor, locked: Locked, opinion: Opinion, undoable: bool, past_policy: bool
+) -> Interrupt:
+    interrupt = locked.interrupt
     decisions.check_current(locked, opinion.version, opinion.digest)
-    _check_shape(locked.interrupt, opinion)
-    args_before = locked.tool_call.args_digest
-    interrupt = decisions.settle(
-        locked,
-        actor=actor,
-        action=opinion.action,
-        args=dict(opinion.args) if opinion.args is not None else None,
-        response=opinion.response,
-        reason=opinion.reason,
+    check_shape(interrupt, opinion)
+    if past_policy and not opinion.reason.strip():
+        raise InvalidPayload("reason: say why you decide past the policy.", field="reason")
+    args_before, shown = locked.tool_call.args_digest, (opinion.version, opinion.digest)
+    if opinion.action == "edit":
+        before = policies.terms_of(interrupt)
+        changing.change_args(locked, actor, opinion, revisions.EDITED)
+        if not past_policy and not changing.may_settle(actor, interrupt, before):
+            changing.keep_proposal(locked, actor, opinion)
+            return interrupt
+    votes = votes_on(interrupt)
+    if any(vote.actor_id == actor.user_id for vote in votes):
+        raise AlreadyDecided("You have decided on this version already; others have yet to.")
+    keep_decision(interrupt, actor, opinion, overridden=past_policy)
+    settles = opinion.action in ("respond", "reject")
+    if settles or past_policy or len(votes) + 1 >= interrupt.required:
+        _settle(locked, actor, opinion, undoable=undoable and not past_policy)
+    else:
+        done = "changed and approved" if opinion.action == "edit" else "approved"
+        so_far = f"{len(votes) + 1} of {interrupt.required}"
+        revising.tell(locked, f"{actor.name} {done} {locked.tool_call.tool} ({so_far})")
+    record(
+        "interrupt.overridden" if past_policy else "interrupt.decided",
+        actor,
+        interrupt,
+        decision=opinion.action,
+        version=shown[0],
+        digest=shown[1],
+        tool=locked.tool_call.tool,
+        risk=interrupt.risk,
+        args_before=args_before,
+        args_after=locked.tool_call.args_digest,
+        votes=len(votes) + 1,
+        required=interrupt.required,
+        policy=str(interrupt.policy) if interrupt.policy else None,
+        reason=opinion.reason if past_policy else "",
     )
-    Decision.objects.create(
-        interrupt=interrupt,
-        actor_id=actor.user_id,
-        actor_name=actor.name,
-        via=actor.via,
-        action=opinion.action,
-        version=opinion.version,
-        digest=opinion.digest,
-        payload_digest=opinion.payload_digest,
-        comment=interrupt.comment,
-    )
-    locked.tool_call.refresh_from_db(fields=["args_digest"])
-    data = {
-        "decision": opinion.action,
-        "version": opinion.version,
-        "digest": opinion.digest,
-        "tool": locked.tool_call.tool,
-        "risk": interrupt.risk,
-        "args_before": args_before,
-        "args_after": locked.tool_call.args_digest,
-    }
-    ports.audit().record([_entry("interrupt.decided", actor, interrupt, data)])
     return interrupt
 
 
-def _check_shape(interrupt: Interrupt, opinion: Opinion) -> None:
-    allowed = ALLOWED_ACTIONS[InterruptKind(interrupt.kind)]
-    if opinion.action not in allowed:
-        raise InvalidPayload(
-            f"action: this request takes {', '.join(allowed)}, not {opinion.action}.",
-            field="action",
-        )
-    if opinion.action == "edit" and opinion.args is None:
-        raise InvalidPayload("args: an edit needs the arguments that shall run.", field="args")
-    if opinion.action != "edit" and opinion.args is not None:
-        raise InvalidPayload("args: only an edit takes arguments; nothing was done.", field="args")
-    if opinion.action == "respond" and opinion.response is None:
-        raise InvalidPayload("response: an answer is needed.", field="response")
-    if opinion.action != "respond" and opinion.response is not None:
-        raise InvalidPayload("response: only respond takes an answer.", field="response")
-    if len(opinion.reason) > REASON_MAX:
-        raise InvalidPayload(f"reason: at most {REASON_MAX} characters.", field="reason")
-
-
-def _keep_denial(
-    actor: Actor, interrupt: Interrupt, opinion: Opinion, refusal: NotAllowed | NotFound
-) -> None:
-    """Keep the attempt, of which nothing else is left, in a transaction of its own."""
-    data = {"decision": opinion.action, "version": opinion.version, "reason": refusal.message}
-    with one_commit("denied"):
-        ports.audit().record([_entry("decision.denied", actor, interrupt, data)])
-
-
-def _entry(action: str, actor: Actor, interrupt: Interrupt, data: dict[str, Any]) -> Audit:
-    return Audit(
-        action=action,
+def _settle(locked: Locked, actor: Actor, opinion: Opinion, *, undoable: bool) -> None:
+    terms = policies.terms_of(locked.interrupt)
+    decisions.settle(
+        locked,
         actor=actor,
-        object_type="interrupt",
-        object_id=str(interrupt.id),
-        project_id=interrupt.project_id,
-        run_id=interrupt.run_id,
-        data=data,
+        action=opinion.action,
+        response=opinion.response,
+        reason=opinion.reason,
+        undo_seconds=terms.undo_seconds if undoable else 0,
     )

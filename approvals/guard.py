@@ -1,10 +1,15 @@
-"""Asked right before an approved call runs: does the one who allowed it still have the right to?"""
+"""Asked right before an approved call runs: does the decision still stand, with all who made it?"""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 
-from approvals.rulings import ruling_on
+from approvals import policies
+from approvals.models import Decision
+from approvals.records import votes_on
+from approvals.rulings import may_override, ruling_on
+from approvals.terms import Terms
 from runtime_core.models import Interrupt
 
 
@@ -12,20 +17,51 @@ class Guard:
     """The decision guard that `runtime_core.ports` binds."""
 
     def revoked(self, interrupt_id: uuid.UUID) -> str | None:
-        """None if the decision still stands, else why it does not."""
-        interrupt = (
-            Interrupt.objects.select_related("run", "decided_by").filter(id=interrupt_id).first()
-        )
+        """None if the decision still stands under the policy that applies now, else why it does not."""
+        related = ("run", "run__agent", "tool_call")
+        interrupt = Interrupt.objects.select_related(*related).filter(id=interrupt_id).first()
         if interrupt is None:
             return "The decision is gone, so the call was not run."
-        if interrupt.decided_by is None:
+        votes = votes_on(interrupt)
+        if not votes or any(vote.actor_id is None for vote in votes):
             return "Nobody stands behind the decision any more, so the call was not run."
-        if ruling_on(interrupt, interrupt.decided_by_id).may:
-            return None
-        who = interrupt.decided_by.get_username()
-        return f"{who}, who decided, no longer has the right to; the call was not run."
+        if any(vote.overridden for vote in votes):
+            return _override_revoked(interrupt, votes)
+        return _votes_revoked(interrupt, votes, _terms_now(interrupt))
 
 
 def guard() -> Guard:
     """The guard of this process."""
     return Guard()
+
+
+def _terms_now(interrupt: Interrupt) -> Terms:
+    resolution = policies.resolved_now(interrupt)
+    if interrupt.terms or resolution.policy:
+        return resolution.terms
+    return policies.terms_of(interrupt)
+
+
+def _override_revoked(interrupt: Interrupt, votes: Sequence[Decision]) -> str | None:
+    for vote in votes:
+        if vote.overridden and may_override(interrupt, vote.actor_id):
+            return None
+    return "Who decided past the policy is no superuser any more; the call was not run."
+
+
+def _votes_revoked(interrupt: Interrupt, votes: Sequence[Decision], terms: Terms) -> str | None:
+    before = policies.terms_of(interrupt)
+    for vote in votes:
+        is_machine = vote.via == "machine"
+        if ruling_on(interrupt, vote.actor_id, is_machine=is_machine, terms=terms).may:
+            continue
+        if ruling_on(interrupt, vote.actor_id, is_machine=is_machine, terms=before).may:
+            who = f"{vote.actor_name}, who decided, may not"
+            return f"The approval policy changed: {who} decide under it; the call was not run."
+        return f"{vote.actor_name}, who decided, no longer has the right to; the call was not run."
+    if len(votes) < terms.required:
+        return (
+            f"The approval policy changed: it requires {terms.required} people now and {len(votes)} "
+            "decided; the call was not run."
+        )
+    return None

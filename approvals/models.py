@@ -7,15 +7,30 @@ from django.db import models
 from django.db.models.functions import Now
 
 from approvals.notify.models import ChannelChoice, Delivery, Endpoint, Notice, QuietTime
+from approvals.policy_models import ApprovalPolicy, ApproverGroup
 from runtime_core.ids import new_id
 from runtime_core.models import Interrupt
 
 # Models of rooms that keep theirs beside their code.
-__all__ = ["ChannelChoice", "Decision", "Delivery", "Endpoint", "Notice", "QuietTime", "Viewing"]
+__all__ = [
+    "ApprovalPolicy",
+    "ApproverGroup",
+    "ChannelChoice",
+    "Decision",
+    "Delivery",
+    "Endpoint",
+    "Notice",
+    "QuietTime",
+    "Revision",
+    "Viewing",
+]
+
+VOTES = ("approve", "edit", "respond", "reject")
 
 
 class Decision(models.Model):
-    """One decision that counted, bound to what was shown: `version` and `digest` of the interrupt.
+    """One thing that somebody decided, bound to the `version` and `digest` of the interrupt on which it
+    counts. A vote counts towards the outcome of its own version alone.
 
     `payload_digest` covers the whole request, so that the same person's repeat can be told from a
     second opinion.
@@ -27,7 +42,17 @@ class Decision(models.Model):
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="decisions"
     )
     actor_name = models.CharField(max_length=150, help_text="Outlives the account.")
-    via = models.CharField(max_length=10, help_text="web, api or cli.")
+    seat = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        related_name="+",
+        help_text="Whose seat the vote fills: the actor's own, unless somebody stands in for another.",
+    )
+    via = models.CharField(max_length=10, help_text="web, api, machine or cli.")
+    overridden = models.BooleanField(
+        db_default=False, default=False, help_text="A superuser decided past the policy."
+    )
     action = models.CharField(max_length=8)
     version = models.PositiveIntegerField()
     digest = models.CharField(max_length=64)
@@ -39,13 +64,18 @@ class Decision(models.Model):
         db_table = "decision"
         ordering = ["created_at", "id"]
         constraints = [
-            # A quorum lifts the first and keeps the second.
-            models.UniqueConstraint(fields=["interrupt"], name="decision_one_an_interrupt"),
             models.UniqueConstraint(
-                fields=["interrupt", "version", "actor"], name="decision_one_a_person_and_version"
+                fields=["interrupt", "version", "actor"],
+                condition=models.Q(action__in=VOTES),
+                name="decision_one_a_person_and_version",
+            ),
+            models.UniqueConstraint(
+                fields=["interrupt", "version", "seat"],
+                condition=models.Q(action__in=VOTES),
+                name="decision_one_a_seat_and_version",
             ),
             models.CheckConstraint(
-                condition=models.Q(action__in=["approve", "edit", "respond", "reject"]),
+                condition=models.Q(action__in=[*VOTES, "propose", "undo"]),
                 name="decision_action_known",
             ),
         ]
@@ -74,3 +104,47 @@ class Viewing(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_id} saw version {self.version} of {self.interrupt_id}"
+
+
+class Revision(models.Model):
+    """One version of an interrupt: what stood to decide on, and by whom it became so.
+
+    `args_text` is the exact text, never rendered to somebody who may not decide.
+    """
+
+    interrupt = models.ForeignKey(Interrupt, models.CASCADE, related_name="revisions")
+    version = models.PositiveIntegerField()
+    cause = models.CharField(max_length=10)
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
+    )
+    actor_name = models.CharField(max_length=150, blank=True)
+    editor = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        related_name="+",
+        help_text="Who wrote these arguments, if the model did not.",
+    )
+    is_edited = models.BooleanField(default=False)
+    digest = models.CharField(max_length=64)
+    args_text = models.TextField()
+    args_redacted = models.JSONField()
+    comment = models.TextField(blank=True, help_text="Redacted.")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "interrupt_revision"
+        ordering = ["version"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["interrupt", "version"], name="revision_once_a_version"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(cause__in=["asked", "edited", "proposed", "undone", "policy"]),
+                name="revision_cause_known",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"version {self.version} of {self.interrupt_id}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from approvals import queries, showing
+from approvals import eligible, queries, showing
 from approvals.decision_form import DecisionForm
 from approvals.queries import LIST_MAX, Filters, Shown
 from approvals.wording import REJECT_REASONS, words_of
@@ -83,7 +83,7 @@ def detail_context(
         "can_decide": shown.is_raw and interrupt.expires_at > clock.now(),
         "tokens": interrupt.run.input_tokens + interrupt.run.output_tokens,
         "is_call_news": interrupt.tool_call.status in NEWS,
-        "deciders": [] if shown.ruling.may else queries.deciders(interrupt),
+        "deciders": [] if shown.ruling.may else eligible.deciders(interrupt),
         "reject_reasons": REJECT_REASONS,
         "decisions": list(interrupt.decisions.all()),
         "needs_confirm": interrupt.risk == Risk.CRITICAL,

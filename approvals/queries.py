@@ -8,13 +8,14 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth import get_user_model
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 
-from approvals.policy import FOUR_EYES_FROM, LISTED, Ruling
+from approvals import eligible
+from approvals.models import VOTES, Decision
+from approvals.policy import LISTED, Ruling
 from approvals.rulings import ruling_on
 from runtime_core import decisions
-from runtime_core.access import ROLE_ALLOWS, Can, visible_projects
+from runtime_core.access import visible_projects
 from runtime_core.errors import NotFound
 from runtime_core.models import Interrupt
 from runtime_core.queries import Page, paged
@@ -22,13 +23,11 @@ from runtime_core.states import ALLOWED_ACTIONS, InterruptKind, InterruptStatus
 from runtime_core.tools import workspace
 from runtime_core.tools.preview import preview
 from runtime_core.tools.registry import registry
-from runtime_core.values import Json, Risk
+from runtime_core.values import Json
 
 COUNT_MAX = 100
 LIST_MAX = 200
 VIEWS = ("mine", "all", "decided")
-_DECIDING_ROLES = [role for role, rights in ROLE_ALLOWS.items() if Can.DECIDE in rights]
-_FOUR_EYES = [risk.value for risk in Risk if risk.level >= FOUR_EYES_FROM.level]
 _RELATED = ("run", "run__agent", "run__created_by", "project", "tool_call", "decided_by")
 
 
@@ -71,13 +70,24 @@ def visible(user: Any, token_project: uuid.UUID | None = None) -> QuerySet[Inter
 
 
 def waiting_for(user: Any) -> QuerySet[Interrupt]:
-    """The open interrupts that `user` may decide on: the policy's rules as one condition."""
+    """The open interrupts that `user` may decide on and has not: the policies' rules as one condition."""
     if not user.is_authenticated or not user.is_active:
         return Interrupt.objects.none()
-    deciding = user.memberships.filter(role__in=_DECIDING_ROLES).values("project_id")
-    return Interrupt.objects.filter(project__in=deciding, status=InterruptStatus.OPEN).exclude(
-        Q(risk__in=_FOUR_EYES) & Q(run__created_by_id=user.pk)
+    found = Interrupt.objects.filter(eligible.named(user), status=InterruptStatus.OPEN)
+    own_run = Q(run__created_by_id=user.pk, requester_may=False)
+    own_edit = Q(changed_by_id=user.pk, terms__editor_may=False)
+    return found.exclude(own_run | own_edit).exclude(required__gt=1, id__in=_voted_on(user))
+
+
+def _voted_on(user: Any) -> QuerySet[Any]:
+    """The interrupts whose version as it stands has a vote of `user` already."""
+    votes = Decision.objects.filter(
+        actor_id=user.pk,
+        action__in=VOTES,
+        version=F("interrupt__version"),
+        interrupt__status=InterruptStatus.OPEN,
     )
+    return votes.values("interrupt_id")
 
 
 def inbox(user: Any, filters: Filters) -> QuerySet[Interrupt]:
@@ -111,7 +121,7 @@ def last_decided(user: Any) -> Interrupt | None:
 
 def default_view(user: Any) -> str:
     """Who decides nowhere looks at everything that is open."""
-    return "mine" if user.memberships.filter(role__in=_DECIDING_ROLES).exists() else "all"
+    return "mine" if eligible.decides_anywhere(user) else "all"
 
 
 def open_ids(user: Any) -> list[str]:
@@ -188,6 +198,7 @@ def page(
 def as_json(shown: Shown) -> dict[str, Json]:
     """The interrupt as the API gives it."""
     interrupt = shown.interrupt
+    votes = votes_of(interrupt)
     return {
         "id": str(interrupt.id),
         "run_id": str(interrupt.run_id),
@@ -201,24 +212,15 @@ def as_json(shown: Shown) -> dict[str, Json]:
         "risk": interrupt.risk,
         "allowed_actions": list(shown.allowed_actions),
         "required": interrupt.required,
-        "decided": _decided(interrupt),
+        "decided": len(votes),
         "decided_by": interrupt.decided_by.get_username() if interrupt.decided_by else None,
+        "votes": [
+            {"by": v.actor_name, "action": v.action, "via": v.via, "at": v.created_at.isoformat()}
+            for v in votes
+        ],
         "expires_at": interrupt.expires_at.isoformat(),
         "created_at": interrupt.created_at.isoformat(),
     }
-
-
-def deciders(interrupt: Interrupt) -> list[str]:
-    """Names of people who may decide on it, to tell those who may not whom to ask."""
-    people = get_user_model().objects.filter(
-        is_active=True,
-        memberships__project_id=interrupt.project_id,
-        memberships__role__in=_DECIDING_ROLES,
-    )
-    if interrupt.risk in _FOUR_EYES:
-        people = people.exclude(pk=interrupt.run.created_by_id)
-    names = people.order_by("username").values_list("username", flat=True).distinct()
-    return list(names[:6])
 
 
 def _ordered(args: Json, schema: dict[str, Json]) -> Json:
@@ -237,5 +239,10 @@ def _preview(interrupt: Interrupt, args: Json) -> Json:
     return preview(interrupt.tool_call.tool, args if isinstance(args, dict) else {}, where)
 
 
-def _decided(interrupt: Interrupt) -> int:
-    return len(interrupt.decisions.all())
+def votes_of(interrupt: Interrupt) -> list[Decision]:
+    """The votes on the version that stands, oldest first: those that count."""
+    return [
+        one
+        for one in interrupt.decisions.all()
+        if one.version == interrupt.version and one.action in VOTES
+    ]

@@ -247,6 +247,7 @@ INTERLOCK_PORTS = {
     "audit": "config.record.log",
     "spans": "traces.spans.sink",
     "decision_guard": "approvals.guard.guard",
+    "terms_source": "approvals.policies.source",
 }
 TOOL_MODULES: list[str] = ["evals.shop.tools", "evals.shop.graphs", *env.list("TOOL_MODULES", default=[])]
 INTERLOCK_MODEL = env.str("INTERLOCK_MODEL", default="")

@@ -205,7 +205,7 @@ class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     list_display = ["__str__", "user", "project", "created_at", "last_used_at", "revoked_at"]
     list_filter = ["project", "user"]
     list_select_related = ["user", "project"]
-    fields = ["user", "project", "name", "expires_at"]
+    fields = ["user", "project", "name", "is_machine", "expires_at"]
     autocomplete_fields = ["user", "project"]
     actions = ["revoke"]
 
@@ -221,7 +221,7 @@ class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         self, request: HttpRequest, obj: ApiToken, form: ModelForm[Any], change: bool
     ) -> None:
         """Issue the token; its text goes into this one answer and nowhere else."""
-        made, self_text = ApiToken.issue(obj.user, obj.project, obj.name)
+        made, self_text = ApiToken.issue(obj.user, obj.project, obj.name, is_machine=obj.is_machine)
         ApiToken.objects.filter(pk=made.pk).update(expires_at=obj.expires_at)
         obj.pk, obj.digest = made.pk, made.digest
         obj.created_at, obj._state.adding = made.created_at, False
@@ -230,7 +230,7 @@ class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             request,
             obj,
             None,
-            {"user": obj.user_id, "name": obj.name},
+            {"user": obj.user_id, "name": obj.name, "machine": obj.is_machine},
             obj.project_id,
             "token.issued",
         )

@@ -111,7 +111,8 @@ def _caller_of_token(text: str) -> Caller:
         raise Unauthenticated()
     if token.last_used_at is None or token.last_used_at < now - _TOUCH_EVERY:
         ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
-    return Caller(user=token.user, via="api", token_project=token.project_id)
+    via = "machine" if token.is_machine else "api"
+    return Caller(user=token.user, via=via, token_project=token.project_id)
 
 
 def _caller_of_session(key: str) -> Caller:

@@ -6,13 +6,14 @@ is what is there now. Lock order: run, then interrupt, then call.
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import uuid
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.db.models import BooleanField, ExpressionWrapper, Q, Value
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -21,7 +22,6 @@ from runtime_core.checkpoints import store as checkpoints
 from runtime_core.errors import (
     AlreadyDecided,
     Expired,
-    InvalidArguments,
     InvalidPayload,
     NotFound,
     StaleVersion,
@@ -39,7 +39,7 @@ from runtime_core.states import (
     InterruptStatus,
     RunStatus,
 )
-from runtime_core.tools import gate, ledger, registry, schema
+from runtime_core.tools import ledger, registry
 from runtime_core.tracing import settled_span
 from runtime_core.transactions import one_commit
 from runtime_core.transitions import NewEvent
@@ -56,7 +56,8 @@ class Locked:
     interrupt: Interrupt
     tool_call: ToolCall
     overdue: bool = False
-    """By the database's clock, which alone decides what is too late."""
+    undoable: bool = False
+    """Both by the database's clock, which alone decides what is too late."""
 
 
 def lock(interrupt_id: uuid.UUID) -> Locked:
@@ -66,9 +67,11 @@ def lock(interrupt_id: uuid.UUID) -> Locked:
         raise NotFound()
     run = Run.objects.select_for_update().get(id=run_id)
     late = ExpressionWrapper(Q(expires_at__lte=Now()), output_field=BooleanField())
-    interrupt = Interrupt.objects.select_for_update().annotate(late=late).get(id=interrupt_id)
+    early = ExpressionWrapper(Q(undo_until__gt=Now()), output_field=BooleanField())
+    rows = Interrupt.objects.select_for_update().annotate(late=late, early=early)
+    interrupt = rows.get(id=interrupt_id)
     call = ToolCall.objects.select_for_update().get(id=interrupt.tool_call_id)
-    return Locked(run, interrupt, call, interrupt.late)
+    return Locked(run, interrupt, call, interrupt.late, bool(interrupt.early))
 
 
 def check_current(locked: Locked, version: int, digest: str) -> None:
@@ -96,12 +99,13 @@ def settle(
     *,
     actor: Actor,
     action: str,
-    args: dict[str, Json] | None = None,
     response: Json = None,
     reason: str = "",
+    undo_seconds: int = 0,
 ) -> Interrupt:
     """Record the outcome on the interrupt and its call, tell it, and re-queue the run if nothing else is open.
 
+    Nothing of it takes effect before `undo_seconds` are over. An edit has changed the arguments already.
     InvalidPayload names the field that does not fit; nothing is changed then.
     """
     interrupt, call = locked.interrupt, locked.tool_call
@@ -113,17 +117,21 @@ def settle(
         )
     reason = clip(storable_text(reason.strip()), 4_000)[0]
     match action:
-        case "approve":
+        case "approve" | "edit":
             _approve(call)
-        case "edit":
-            _edit(call, interrupt, args)
         case "respond":
             _respond(call, kind, response)
         case _:
             _reject(call, kind, actor, reason)
     call.save()
     comment = reason or (response if isinstance(response, str) else "")
-    return _close(locked, states.SETTLED_BY_ACTION[action], actor, action, comment)
+    status = states.SETTLED_BY_ACTION[action]
+    if status is InterruptStatus.APPROVED and "edited_args" in interrupt.detail:
+        # Somebody proposed other arguments, and these are what was approved.
+        status = InterruptStatus.EDITED
+    if undo_seconds:
+        interrupt.undo_until = Now() + Value(dt.timedelta(seconds=undo_seconds))
+    return _close(locked, status, actor, action, comment)
 
 
 def wake(run: Run) -> None:
@@ -162,31 +170,6 @@ def _approve(call: ToolCall) -> None:
     call.status = CallStatus.APPROVED.value
     call.error_code = ""
     call.result_text = None
-
-
-def _edit(call: ToolCall, interrupt: Interrupt, args: dict[str, Json] | None) -> None:
-    """The edited arguments replace the model's; they must fit the tool as it is now."""
-    if args is None:
-        raise InvalidPayload("args: an edit needs the complete arguments.", field="args")
-    tool = registry().get(call.tool)
-    if tool is None:
-        raise InvalidPayload(
-            f"The tool {call.tool} no longer exists; reject the request.", field="action"
-        )
-    text = canonical(args)
-    try:
-        schema.parse(tool, text)
-    except InvalidArguments as error:
-        raise InvalidPayload(f"args: {error.message}", field="args") from error
-    call.args_text = text
-    call.args_digest = ledger.digest_of(text)
-    call.args_redacted = ledger.redacted_args(text)
-    call.idempotency_key = ledger.key_of(call.run_id, call.step, call.position, text)
-    call.edited = True
-    # Of the tool as it was shown: if it is another one by now, that is asked again before it runs.
-    interrupt.digest = gate.digest(call.tool, text, call.schema_digest)
-    interrupt.detail = {**interrupt.detail, "edited_args": call.args_redacted}
-    _approve(call)
 
 
 def _respond(call: ToolCall, kind: InterruptKind, response: Json) -> None:
@@ -231,6 +214,7 @@ def _close(
     interrupt.decided_by_id = actor.user_id
     interrupt.comment = ports.redactor().text(storable_text(comment))
     interrupt.save()
+    interrupt.refresh_from_db(fields=["undo_until"])
     word = {"approve": "approved", "edit": "changed and approved", "respond": "answered"}.get(
         action, "rejected"
     )

@@ -5,7 +5,7 @@
     │   ├── NotFound  NotAllowed  InvalidInput  InvalidPayload
     │   ├── Unauthenticated  CsrfFailed  TooLarge  UnsupportedMediaType     (how it was asked)
     │   ├── IllegalTransition  ThreadBusy  Backpressure  IdempotencyMismatch
-    │   └── DecisionConflict: StaleVersion  AlreadyDecided  Withdrawn  Expired
+    │   └── DecisionConflict: StaleVersion  AlreadyDecided  UndoClosed  Withdrawn  Expired
     ├── Fenced                this worker no longer owns the run: stop touching it
     ├── WorkerLost            the run takes its workers down with it: a person must look
     ├── StateUnusable         a checkpoint, message or workspace does not verify: a person must look
@@ -154,6 +154,12 @@ class AlreadyDecided(DecisionConflict):
     """Somebody has decided this already; your decision was not used."""
 
     code = "already_decided"
+
+
+class UndoClosed(DecisionConflict):
+    """The time to take the decision back has passed; nothing was done."""
+
+    code = "undo_closed"
 
 
 class Withdrawn(DecisionConflict):

@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from runtime_core.values import Audit, Json, Span
+from runtime_core.values import ApprovalTerms, Asked, Audit, Json, Span
 
 
 class Redacted(Protocol):
@@ -59,6 +59,12 @@ class DecisionGuard(Protocol):
     def revoked(self, interrupt_id: uuid.UUID) -> str | None: ...
 
 
+class TermsSource(Protocol):
+    """Says under which terms people decide on calls: who may, how many of them, and until when."""
+
+    def of(self, asked: Sequence[Asked]) -> list[ApprovalTerms]: ...
+
+
 @functools.cache
 def _bound(name: str) -> Any:
     target = import_string(settings.INTERLOCK_PORTS[name])
@@ -83,3 +89,8 @@ def spans() -> SpanSink:
 def decision_guard() -> DecisionGuard:
     """The guard that re-checks a decision right before its effect."""
     return cast(DecisionGuard, _bound("decision_guard"))
+
+
+def terms_source() -> TermsSource:
+    """The source of the terms under which an interrupt opens."""
+    return cast(TermsSource, _bound("terms_source"))

@@ -123,11 +123,14 @@ WITH moved AS (
     WHERE tool_call.id = x.id AND tool_call.run_id = moved.id AND tool_call.status = x.seen
 ), asked AS (
     INSERT INTO interrupt (id, project_id, run_id, tool_call_id, kind, status, version, digest, risk,
-        reason, required, detail, created_at, expires_at, action, comment)
+        reason, required, policy, terms, requester_may, bound, detail, created_at, expires_at, action,
+        comment)
     SELECT x.id, moved.project_id, moved.id, x.tool_call, x.kind, 'open', 1, x.digest, x.risk, x.reason,
-        1, x.detail, clock_timestamp(), clock_timestamp() + make_interval(secs => x.expires_s), '', ''
+        x.required, x.policy, x.terms, x.requester_may, x.bound, x.detail, clock_timestamp(),
+        clock_timestamp() + make_interval(secs => x.expires_s), '', ''
     FROM moved, jsonb_to_recordset(%(interrupts)s::jsonb) AS x(
-        id uuid, tool_call uuid, kind text, digest text, risk text, reason text, detail jsonb,
+        id uuid, tool_call uuid, kind text, digest text, risk text, reason text, required int,
+        policy uuid, terms jsonb, requester_may bool, bound jsonb, detail jsonb,
         expires_s double precision)
 ), saved AS (
     INSERT INTO checkpoint (id, run_id, step, epoch, reason, schema_version, messages, state, digest,
@@ -259,7 +262,9 @@ WITH was AS (
         version = version + 1,
         attempt = attempt + %(attempts)s,
         last_seq = last_seq + %(n_events)s + 1,
-        available_at = clock_timestamp(),
+        -- Nothing that was decided takes effect while it may still be taken back.
+        available_at = GREATEST(clock_timestamp(),
+            (SELECT max(undo_until) FROM interrupt WHERE run_id = was.id)),
         deadline_at = CASE
             WHEN %(to)s = 'pending' AND stopped_at IS NOT NULL
                 THEN deadline_at + GREATEST(interval '0', clock_timestamp() - stopped_at

@@ -43,6 +43,7 @@ _P, _R, _W, _I, _H = (
 RUN_MOVES: dict[tuple[RunStatus, RunStatus], frozenset[str]] = {
     (_P, _R): frozenset({"claim"}),
     (_P, _H): frozenset({"pause"}),
+    (_P, _I): frozenset({"undone"}),
     (_P, RunStatus.CANCELLED): frozenset({"cancel"}),
     (_P, RunStatus.TIMED_OUT): frozenset({"deadline"}),
     (_R, _P): frozenset({"lease_lost", "released", "forced"}),
@@ -60,6 +61,7 @@ RUN_MOVES: dict[tuple[RunStatus, RunStatus], frozenset[str]] = {
     (_I, _P): frozenset({"decided", "expired"}),
     (_I, RunStatus.CANCELLED): frozenset({"cancel"}),
     (_H, _P): frozenset({"resume"}),
+    (_H, _I): frozenset({"undone"}),
     (_H, RunStatus.CANCELLED): frozenset({"cancel"}),
     (RunStatus.FAILED, _P): frozenset({"retry"}),
     (RunStatus.TIMED_OUT, _P): frozenset({"retry"}),

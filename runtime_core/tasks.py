@@ -55,7 +55,13 @@ def load_all(**_: Any) -> None:
     """Load now, on one thread, what runs need: later it would hold up every stream of the process for seconds."""
     importlib.import_module("runtime_core.gateway.provided")
     registry()
-    for port in (ports.redactor, ports.audit, ports.spans, ports.decision_guard):
+    for port in (
+        ports.redactor,
+        ports.audit,
+        ports.spans,
+        ports.decision_guard,
+        ports.terms_source,
+    ):
         port()
     slots(WORKER).open()
 

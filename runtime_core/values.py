@@ -120,8 +120,36 @@ class Actor:
     def is_system(self) -> bool:
         return self.user_id is None
 
+    @property
+    def is_machine(self) -> bool:
+        """True for a service token: a program that acts in a person's name."""
+        return self.via == "machine"
+
 
 SYSTEM = Actor(user_id=None, name="system", via="system")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call that people are to be asked about: what the policies of approval are matched with."""
+
+    project_id: uuid.UUID
+    agent: str
+    tool: str
+    risk: Risk
+    args: Mapping[str, Json]
+    schema: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalTerms:
+    """Under which terms people decide. `terms` is the deciding side's own record of them, stored as it is."""
+
+    policy: uuid.UUID | None
+    required: int
+    requester_may: bool
+    expires_seconds: float
+    terms: Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,9 +39,7 @@ class Pipe(Generic[T]):
             self._ended = True
             self._filled.notify()
 
-    def take(
-        self, timeout_seconds: float, patience_seconds: float = 0.0
-    ) -> tuple[list[T], bool]:
+    def take(self, timeout_seconds: float, patience_seconds: float = 0.0) -> tuple[list[T], bool]:
         """All items, waiting up to the timeout for one, and whether the pipe has ended.
 
         With patience, waits so much longer for the end, so that what comes at once is taken at once.

@@ -24,7 +24,7 @@ from runtime_core.tools import gate
 from runtime_core.tools.ledger import CallRecord
 from runtime_core.tracing import asked_span
 from runtime_core.transitions import NewEvent
-from runtime_core.values import SYSTEM, Audit, Json, Span
+from runtime_core.values import SYSTEM, Asked, Audit, Json, Span
 
 UNTIL_WOKEN = 10 * 365 * 86_400.0
 """Seconds of a wait that no clock ends: children end by themselves, each within its own deadline."""
@@ -113,11 +113,10 @@ def begin_events(work: Work, call: CallRecord) -> list[NewEvent]:
 
 def ask(work: Work, result: Continuation) -> None:
     """Open an interrupt for every call that needs a person, and leave the run to them."""
-    for call in result.calls:
-        kind = _kind(work, call)
-        if kind is None:
-            continue
-        row = gate.interrupt_row(call, kind, _reason(call, kind))
+    asked = [(call, kind) for call in result.calls if (kind := _kind(work, call))]
+    terms = ports.terms_source().of([_asked(work, call) for call, _ in asked])
+    for (call, kind), under in zip(asked, terms, strict=True):
+        row = gate.interrupt_row(call, kind, _reason(call, kind), under)
         result.interrupts.append(row)
         result.spans.append(asked_span(work.run_id, row, call.tool, clock.now(), work.claim.epoch))
         data = {"id": row["id"], "kind": kind.value, "tool": call.tool}
@@ -156,6 +155,18 @@ def ended_audit(run: Run, status: RunStatus) -> Audit:
         project_id=run.project_id,
         run_id=run.id,
         data={"status": status.value},
+    )
+
+
+def _asked(work: Work, call: CallRecord) -> Asked:
+    tool = work.tools.get(call.tool)
+    return Asked(
+        project_id=work.run.project_id,
+        agent=work.run.agent.name,
+        tool=call.tool,
+        risk=call.risk,
+        args=call.args,
+        schema=tool.spec.schema if tool else {},
     )
 
 

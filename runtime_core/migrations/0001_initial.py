@@ -8,7 +8,6 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
@@ -17,460 +16,994 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Agent',
+            name="Agent",
             fields=[
-                ('id', models.UUIDField(default=runtime_core.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('name', models.SlugField(max_length=60)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runtime_core.ids.new_id,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("name", models.SlugField(max_length=60)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                'db_table': 'agent',
-                'ordering': ['name'],
+                "db_table": "agent",
+                "ordering": ["name"],
             },
         ),
         migrations.CreateModel(
-            name='Project',
+            name="Project",
             fields=[
-                ('id', models.UUIDField(default=runtime_core.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('slug', models.SlugField(max_length=60, unique=True)),
-                ('name', models.CharField(max_length=120)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runtime_core.ids.new_id,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("slug", models.SlugField(max_length=60, unique=True)),
+                ("name", models.CharField(max_length=120)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                'db_table': 'project',
-                'ordering': ['slug'],
+                "db_table": "project",
+                "ordering": ["slug"],
             },
         ),
         migrations.CreateModel(
-            name='Run',
+            name="Run",
             fields=[
-                ('id', models.UUIDField(default=runtime_core.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('title', models.CharField(max_length=120)),
-                ('input', models.TextField(help_text="Redacted; what the model reads is the thread's message.")),
-                ('metadata', models.JSONField(default=dict)),
-                ('status', models.CharField(default='pending', max_length=12)),
-                ('version', models.PositiveBigIntegerField(default=0)),
-                ('attempt', models.PositiveIntegerField(default=1)),
-                ('priority', models.SmallIntegerField(default=0)),
-                ('available_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('lease_epoch', models.PositiveBigIntegerField(default=0)),
-                ('claims_without_progress', models.PositiveSmallIntegerField(default=0)),
-                ('model_failures', models.PositiveSmallIntegerField(default=0)),
-                ('cancel_requested_at', models.DateTimeField(null=True)),
-                ('pause_requested_at', models.DateTimeField(null=True)),
-                ('next_step', models.PositiveIntegerField(default=0)),
-                ('steps', models.PositiveIntegerField(default=0)),
-                ('last_seq', models.PositiveBigIntegerField(default=0)),
-                ('input_tokens', models.PositiveBigIntegerField(default=0)),
-                ('output_tokens', models.PositiveBigIntegerField(default=0)),
-                ('cost_microusd', models.PositiveBigIntegerField(default=0)),
-                ('max_steps', models.PositiveIntegerField()),
-                ('max_tokens', models.PositiveBigIntegerField()),
-                ('max_cost_microusd', models.PositiveBigIntegerField()),
-                ('deadline_s', models.PositiveIntegerField()),
-                ('deadline_at', models.DateTimeField(null=True)),
-                ('output', models.TextField(null=True)),
-                ('error', models.JSONField(null=True)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('started_at', models.DateTimeField(null=True)),
-                ('stopped_at', models.DateTimeField(help_text='When it last began to wait for a person.', null=True)),
-                ('ended_at', models.DateTimeField(null=True)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runtime_core.ids.new_id,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("title", models.CharField(max_length=120)),
+                (
+                    "input",
+                    models.TextField(
+                        help_text="Redacted; what the model reads is the thread's message."
+                    ),
+                ),
+                ("metadata", models.JSONField(default=dict)),
+                ("status", models.CharField(default="pending", max_length=12)),
+                ("version", models.PositiveBigIntegerField(default=0)),
+                ("attempt", models.PositiveIntegerField(default=1)),
+                ("priority", models.SmallIntegerField(default=0)),
+                (
+                    "available_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                ("lease_epoch", models.PositiveBigIntegerField(default=0)),
+                ("claims_without_progress", models.PositiveSmallIntegerField(default=0)),
+                ("model_failures", models.PositiveSmallIntegerField(default=0)),
+                ("cancel_requested_at", models.DateTimeField(null=True)),
+                ("pause_requested_at", models.DateTimeField(null=True)),
+                ("next_step", models.PositiveIntegerField(default=0)),
+                ("steps", models.PositiveIntegerField(default=0)),
+                ("last_seq", models.PositiveBigIntegerField(default=0)),
+                ("input_tokens", models.PositiveBigIntegerField(default=0)),
+                ("output_tokens", models.PositiveBigIntegerField(default=0)),
+                ("cost_microusd", models.PositiveBigIntegerField(default=0)),
+                ("max_steps", models.PositiveIntegerField()),
+                ("max_tokens", models.PositiveBigIntegerField()),
+                ("max_cost_microusd", models.PositiveBigIntegerField()),
+                ("deadline_s", models.PositiveIntegerField()),
+                ("deadline_at", models.DateTimeField(null=True)),
+                ("output", models.TextField(null=True)),
+                ("error", models.JSONField(null=True)),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                ("started_at", models.DateTimeField(null=True)),
+                (
+                    "stopped_at",
+                    models.DateTimeField(
+                        help_text="When it last began to wait for a person.", null=True
+                    ),
+                ),
+                ("ended_at", models.DateTimeField(null=True)),
             ],
             options={
-                'db_table': 'run',
+                "db_table": "run",
             },
         ),
         migrations.CreateModel(
-            name='AgentVersion',
+            name="AgentVersion",
             fields=[
-                ('id', models.UUIDField(default=runtime_core.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('number', models.PositiveIntegerField()),
-                ('definition', models.JSONField()),
-                ('digest', models.CharField(max_length=64)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('agent', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='versions', to='runtime_core.agent')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runtime_core.ids.new_id,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("number", models.PositiveIntegerField()),
+                ("definition", models.JSONField()),
+                ("digest", models.CharField(max_length=64)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "agent",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="versions",
+                        to="runtime_core.agent",
+                    ),
+                ),
             ],
             options={
-                'db_table': 'agent_version',
-                'ordering': ['-number'],
-            },
-        ),
-        migrations.AddField(
-            model_name='agent',
-            name='current',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runtime_core.agentversion'),
-        ),
-        migrations.CreateModel(
-            name='IdempotencyKey',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('key', models.CharField(max_length=200)),
-                ('request_digest', models.CharField(max_length=64)),
-                ('status', models.PositiveSmallIntegerField(null=True)),
-                ('response', models.JSONField(null=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL)),
-            ],
-            options={
-                'db_table': 'idempotency_key',
-            },
-        ),
-        migrations.CreateModel(
-            name='Membership',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('role', models.CharField(choices=[('viewer', 'Viewer: sees runs, traces and the inbox list'), ('operator', 'Operator: starts, cancels and resumes runs'), ('approver', 'Approver: decides in the inbox'), ('admin', 'Admin: all of it, and manages the project')], max_length=12)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to=settings.AUTH_USER_MODEL)),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to='runtime_core.project')),
-            ],
-            options={
-                'db_table': 'membership',
-            },
-        ),
-        migrations.CreateModel(
-            name='ApiToken',
-            fields=[
-                ('id', models.UUIDField(default=runtime_core.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('name', models.CharField(blank=True, max_length=80)),
-                ('digest', models.CharField(editable=False, max_length=64, unique=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('last_used_at', models.DateTimeField(blank=True, editable=False, null=True)),
-                ('expires_at', models.DateTimeField(blank=True, null=True)),
-                ('revoked_at', models.DateTimeField(blank=True, null=True)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='api_tokens', to=settings.AUTH_USER_MODEL)),
-                ('project', models.ForeignKey(blank=True, help_text='Empty: all projects of the user.', null=True, on_delete=django.db.models.deletion.CASCADE, to='runtime_core.project')),
-            ],
-            options={
-                'db_table': 'api_token',
-            },
-        ),
-        migrations.AddField(
-            model_name='agent',
-            name='project',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='agents', to='runtime_core.project'),
-        ),
-        migrations.CreateModel(
-            name='RunLease',
-            fields=[
-                ('run', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='lease', serialize=False, to='runtime_core.run')),
-                ('epoch', models.PositiveBigIntegerField()),
-                ('worker', models.CharField(max_length=120)),
-                ('until', models.DateTimeField()),
-            ],
-            options={
-                'db_table': 'run_lease',
+                "db_table": "agent_version",
+                "ordering": ["-number"],
             },
         ),
         migrations.AddField(
-            model_name='run',
-            name='agent',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='runtime_core.agent'),
+            model_name="agent",
+            name="current",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="runtime_core.agentversion",
+            ),
+        ),
+        migrations.CreateModel(
+            name="IdempotencyKey",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("key", models.CharField(max_length=200)),
+                ("request_digest", models.CharField(max_length=64)),
+                ("status", models.PositiveSmallIntegerField(null=True)),
+                ("response", models.JSONField(null=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+            ],
+            options={
+                "db_table": "idempotency_key",
+            },
+        ),
+        migrations.CreateModel(
+            name="Membership",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "role",
+                    models.CharField(
+                        choices=[
+                            ("viewer", "Viewer: sees runs, traces and the inbox list"),
+                            ("operator", "Operator: starts, cancels and resumes runs"),
+                            ("approver", "Approver: decides in the inbox"),
+                            ("admin", "Admin: all of it, and manages the project"),
+                        ],
+                        max_length=12,
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="memberships",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="memberships",
+                        to="runtime_core.project",
+                    ),
+                ),
+            ],
+            options={
+                "db_table": "membership",
+            },
+        ),
+        migrations.CreateModel(
+            name="ApiToken",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runtime_core.ids.new_id,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("name", models.CharField(blank=True, max_length=80)),
+                ("digest", models.CharField(editable=False, max_length=64, unique=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("last_used_at", models.DateTimeField(blank=True, editable=False, null=True)),
+                ("expires_at", models.DateTimeField(blank=True, null=True)),
+                ("revoked_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="api_tokens",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="Empty: all projects of the user.",
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        to="runtime_core.project",
+                    ),
+                ),
+            ],
+            options={
+                "db_table": "api_token",
+            },
         ),
         migrations.AddField(
-            model_name='run',
-            name='agent_version',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runtime_core.agentversion'),
-        ),
-        migrations.AddField(
-            model_name='run',
-            name='cancel_requested_by',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL),
-        ),
-        migrations.AddField(
-            model_name='run',
-            name='created_by',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL),
-        ),
-        migrations.AddField(
-            model_name='run',
-            name='parent',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='children', to='runtime_core.run'),
-        ),
-        migrations.AddField(
-            model_name='run',
-            name='project',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='runtime_core.project'),
+            model_name="agent",
+            name="project",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="agents",
+                to="runtime_core.project",
+            ),
         ),
         migrations.CreateModel(
-            name='Event',
+            name="RunLease",
             fields=[
-                ('pk', models.CompositePrimaryKey('run_id', 'seq', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('seq', models.PositiveBigIntegerField()),
-                ('type', models.CharField(max_length=16)),
-                ('ts', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('step', models.PositiveIntegerField(null=True)),
-                ('data', models.JSONField()),
-                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='events', to='runtime_core.run')),
+                (
+                    "run",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="lease",
+                        serialize=False,
+                        to="runtime_core.run",
+                    ),
+                ),
+                ("epoch", models.PositiveBigIntegerField()),
+                ("worker", models.CharField(max_length=120)),
+                ("until", models.DateTimeField()),
             ],
             options={
-                'db_table': 'event',
-            },
-        ),
-        migrations.CreateModel(
-            name='Checkpoint',
-            fields=[
-                ('id', models.UUIDField(default=runtime_core.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('step', models.PositiveIntegerField()),
-                ('epoch', models.PositiveBigIntegerField()),
-                ('reason', models.CharField(max_length=20)),
-                ('schema_version', models.PositiveSmallIntegerField()),
-                ('messages', models.PositiveIntegerField(help_text='How many messages of the run it covers.')),
-                ('state', models.JSONField()),
-                ('digest', models.CharField(max_length=64)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='checkpoints', to='runtime_core.run')),
-            ],
-            options={
-                'db_table': 'checkpoint',
-                'ordering': ['id'],
-            },
-        ),
-        migrations.CreateModel(
-            name='Step',
-            fields=[
-                ('id', models.UUIDField(default=runtime_core.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('index', models.PositiveIntegerField()),
-                ('kind', models.CharField(max_length=8)),
-                ('status', models.CharField(max_length=10)),
-                ('epoch', models.PositiveBigIntegerField()),
-                ('attempt', models.PositiveIntegerField(default=1)),
-                ('name', models.CharField(max_length=120)),
-                ('detail', models.JSONField(default=dict)),
-                ('started_at', models.DateTimeField()),
-                ('ended_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='step_rows', to='runtime_core.run')),
-            ],
-            options={
-                'db_table': 'step',
-                'ordering': ['index'],
-            },
-        ),
-        migrations.CreateModel(
-            name='Thread',
-            fields=[
-                ('id', models.UUIDField(default=runtime_core.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('metadata', models.JSONField(blank=True, default=dict)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='threads', to='runtime_core.project')),
-            ],
-            options={
-                'db_table': 'thread',
+                "db_table": "run_lease",
             },
         ),
         migrations.AddField(
-            model_name='run',
-            name='thread',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='runtime_core.thread'),
+            model_name="run",
+            name="agent",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="runs",
+                to="runtime_core.agent",
+            ),
+        ),
+        migrations.AddField(
+            model_name="run",
+            name="agent_version",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="runtime_core.agentversion",
+            ),
+        ),
+        migrations.AddField(
+            model_name="run",
+            name="cancel_requested_by",
+            field=models.ForeignKey(
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="+",
+                to=settings.AUTH_USER_MODEL,
+            ),
+        ),
+        migrations.AddField(
+            model_name="run",
+            name="created_by",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to=settings.AUTH_USER_MODEL,
+            ),
+        ),
+        migrations.AddField(
+            model_name="run",
+            name="parent",
+            field=models.ForeignKey(
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="children",
+                to="runtime_core.run",
+            ),
+        ),
+        migrations.AddField(
+            model_name="run",
+            name="project",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="runs",
+                to="runtime_core.project",
+            ),
         ),
         migrations.CreateModel(
-            name='Message',
+            name="Event",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('position', models.PositiveIntegerField()),
-                ('step', models.IntegerField()),
-                ('body', models.TextField()),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='messages', to='runtime_core.run')),
-                ('thread', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='messages', to='runtime_core.thread')),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "run_id",
+                        "seq",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("seq", models.PositiveBigIntegerField()),
+                ("type", models.CharField(max_length=16)),
+                ("ts", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("step", models.PositiveIntegerField(null=True)),
+                ("data", models.JSONField()),
+                (
+                    "run",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="events",
+                        to="runtime_core.run",
+                    ),
+                ),
             ],
             options={
-                'db_table': 'message',
-                'ordering': ['position'],
+                "db_table": "event",
             },
         ),
         migrations.CreateModel(
-            name='ToolCall',
+            name="Checkpoint",
             fields=[
-                ('id', models.UUIDField(default=runtime_core.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('step', models.PositiveIntegerField(help_text='Index of the model step that proposed it.')),
-                ('position', models.PositiveSmallIntegerField()),
-                ('call_id', models.CharField(max_length=200)),
-                ('tool', models.CharField(max_length=100)),
-                ('effect', models.CharField(max_length=14)),
-                ('risk', models.CharField(max_length=8)),
-                ('status', models.CharField(max_length=18)),
-                ('args_text', models.TextField()),
-                ('args_digest', models.CharField(max_length=64)),
-                ('args_redacted', models.JSONField()),
-                ('schema_digest', models.CharField(max_length=64)),
-                ('idempotency_key', models.CharField(max_length=64, unique=True)),
-                ('verdict_reason', models.CharField(blank=True, max_length=300)),
-                ('attempts', models.PositiveSmallIntegerField(default=0)),
-                ('epoch', models.PositiveBigIntegerField(default=0)),
-                ('error_code', models.CharField(blank=True, max_length=60)),
-                ('result_text', models.TextField(null=True)),
-                ('result_redacted', models.JSONField(null=True)),
-                ('truncated', models.BooleanField(default=False)),
-                ('edited', models.BooleanField(default=False)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('started_at', models.DateTimeField(null=True)),
-                ('ended_at', models.DateTimeField(null=True)),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tool_calls', to='runtime_core.run')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runtime_core.ids.new_id,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("step", models.PositiveIntegerField()),
+                ("epoch", models.PositiveBigIntegerField()),
+                ("reason", models.CharField(max_length=20)),
+                ("schema_version", models.PositiveSmallIntegerField()),
+                (
+                    "messages",
+                    models.PositiveIntegerField(
+                        help_text="How many messages of the run it covers."
+                    ),
+                ),
+                ("state", models.JSONField()),
+                ("digest", models.CharField(max_length=64)),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="checkpoints",
+                        to="runtime_core.run",
+                    ),
+                ),
             ],
             options={
-                'db_table': 'tool_call',
-                'ordering': ['step', 'position'],
+                "db_table": "checkpoint",
+                "ordering": ["id"],
             },
         ),
         migrations.CreateModel(
-            name='Interrupt',
+            name="Step",
             fields=[
-                ('id', models.UUIDField(default=runtime_core.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('kind', models.CharField(max_length=16)),
-                ('status', models.CharField(default='open', max_length=10)),
-                ('version', models.PositiveIntegerField(default=1)),
-                ('digest', models.CharField(max_length=64)),
-                ('risk', models.CharField(max_length=8)),
-                ('reason', models.CharField(help_text='Why a person is asked.', max_length=300)),
-                ('required', models.PositiveSmallIntegerField(default=1)),
-                ('detail', models.JSONField(default=dict, help_text='Redacted facts for the page, by kind.')),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('expires_at', models.DateTimeField()),
-                ('decided_at', models.DateTimeField(null=True)),
-                ('action', models.CharField(blank=True, max_length=8)),
-                ('comment', models.TextField(blank=True, help_text='Redacted reason or answer.')),
-                ('decided_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='interrupts', to='runtime_core.project')),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='interrupts', to='runtime_core.run')),
-                ('tool_call', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='interrupts', to='runtime_core.toolcall')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runtime_core.ids.new_id,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("index", models.PositiveIntegerField()),
+                ("kind", models.CharField(max_length=8)),
+                ("status", models.CharField(max_length=10)),
+                ("epoch", models.PositiveBigIntegerField()),
+                ("attempt", models.PositiveIntegerField(default=1)),
+                ("name", models.CharField(max_length=120)),
+                ("detail", models.JSONField(default=dict)),
+                ("started_at", models.DateTimeField()),
+                (
+                    "ended_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="step_rows",
+                        to="runtime_core.run",
+                    ),
+                ),
             ],
             options={
-                'db_table': 'interrupt',
-                'ordering': ['expires_at', 'id'],
+                "db_table": "step",
+                "ordering": ["index"],
             },
         ),
         migrations.CreateModel(
-            name='ToolPermission',
+            name="Thread",
             fields=[
-                ('id', models.UUIDField(default=runtime_core.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('tool', models.CharField(help_text="The tool's name, or a pattern such as git_*.", max_length=100)),
-                ('verdict', models.CharField(choices=[('allow', 'allow'), ('ask', 'ask'), ('deny', 'deny')], max_length=8)),
-                ('constraints', models.JSONField(blank=True, default=dict, help_text='Conditions on arguments, e.g. {"amount": {"max": 50}}; an allow whose conditions do not hold asks.')),
-                ('note', models.CharField(blank=True, max_length=200)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('agent', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='permissions', to='runtime_core.agent')),
-                ('updated_by', models.ForeignKey(blank=True, editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runtime_core.ids.new_id,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("metadata", models.JSONField(blank=True, default=dict)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="threads",
+                        to="runtime_core.project",
+                    ),
+                ),
             ],
             options={
-                'db_table': 'tool_permission',
-                'ordering': ['agent', 'tool'],
+                "db_table": "thread",
+            },
+        ),
+        migrations.AddField(
+            model_name="run",
+            name="thread",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="runs",
+                to="runtime_core.thread",
+            ),
+        ),
+        migrations.CreateModel(
+            name="Message",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("position", models.PositiveIntegerField()),
+                ("step", models.IntegerField()),
+                ("body", models.TextField()),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="messages",
+                        to="runtime_core.run",
+                    ),
+                ),
+                (
+                    "thread",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="messages",
+                        to="runtime_core.thread",
+                    ),
+                ),
+            ],
+            options={
+                "db_table": "message",
+                "ordering": ["position"],
+            },
+        ),
+        migrations.CreateModel(
+            name="ToolCall",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runtime_core.ids.new_id,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "step",
+                    models.PositiveIntegerField(
+                        help_text="Index of the model step that proposed it."
+                    ),
+                ),
+                ("position", models.PositiveSmallIntegerField()),
+                ("call_id", models.CharField(max_length=200)),
+                ("tool", models.CharField(max_length=100)),
+                ("effect", models.CharField(max_length=14)),
+                ("risk", models.CharField(max_length=8)),
+                ("status", models.CharField(max_length=18)),
+                ("args_text", models.TextField()),
+                ("args_digest", models.CharField(max_length=64)),
+                ("args_redacted", models.JSONField()),
+                ("schema_digest", models.CharField(max_length=64)),
+                ("idempotency_key", models.CharField(max_length=64, unique=True)),
+                ("verdict_reason", models.CharField(blank=True, max_length=300)),
+                ("attempts", models.PositiveSmallIntegerField(default=0)),
+                ("epoch", models.PositiveBigIntegerField(default=0)),
+                ("error_code", models.CharField(blank=True, max_length=60)),
+                ("result_text", models.TextField(null=True)),
+                ("result_redacted", models.JSONField(null=True)),
+                ("truncated", models.BooleanField(default=False)),
+                ("edited", models.BooleanField(default=False)),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                ("started_at", models.DateTimeField(null=True)),
+                ("ended_at", models.DateTimeField(null=True)),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="tool_calls",
+                        to="runtime_core.run",
+                    ),
+                ),
+            ],
+            options={
+                "db_table": "tool_call",
+                "ordering": ["step", "position"],
+            },
+        ),
+        migrations.CreateModel(
+            name="Interrupt",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runtime_core.ids.new_id,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("kind", models.CharField(max_length=16)),
+                ("status", models.CharField(default="open", max_length=10)),
+                ("version", models.PositiveIntegerField(default=1)),
+                ("digest", models.CharField(max_length=64)),
+                ("risk", models.CharField(max_length=8)),
+                ("reason", models.CharField(help_text="Why a person is asked.", max_length=300)),
+                ("required", models.PositiveSmallIntegerField(default=1)),
+                (
+                    "detail",
+                    models.JSONField(
+                        default=dict, help_text="Redacted facts for the page, by kind."
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                ("expires_at", models.DateTimeField()),
+                ("decided_at", models.DateTimeField(null=True)),
+                ("action", models.CharField(blank=True, max_length=8)),
+                ("comment", models.TextField(blank=True, help_text="Redacted reason or answer.")),
+                (
+                    "decided_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="interrupts",
+                        to="runtime_core.project",
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="interrupts",
+                        to="runtime_core.run",
+                    ),
+                ),
+                (
+                    "tool_call",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="interrupts",
+                        to="runtime_core.toolcall",
+                    ),
+                ),
+            ],
+            options={
+                "db_table": "interrupt",
+                "ordering": ["expires_at", "id"],
+            },
+        ),
+        migrations.CreateModel(
+            name="ToolPermission",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runtime_core.ids.new_id,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "tool",
+                    models.CharField(
+                        help_text="The tool's name, or a pattern such as git_*.", max_length=100
+                    ),
+                ),
+                (
+                    "verdict",
+                    models.CharField(
+                        choices=[("allow", "allow"), ("ask", "ask"), ("deny", "deny")], max_length=8
+                    ),
+                ),
+                (
+                    "constraints",
+                    models.JSONField(
+                        blank=True,
+                        default=dict,
+                        help_text='Conditions on arguments, e.g. {"amount": {"max": 50}}; an allow whose conditions do not hold asks.',
+                    ),
+                ),
+                ("note", models.CharField(blank=True, max_length=200)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                (
+                    "agent",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="permissions",
+                        to="runtime_core.agent",
+                    ),
+                ),
+                (
+                    "updated_by",
+                    models.ForeignKey(
+                        blank=True,
+                        editable=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "db_table": "tool_permission",
+                "ordering": ["agent", "tool"],
             },
         ),
         migrations.AddConstraint(
-            model_name='agentversion',
-            constraint=models.UniqueConstraint(fields=('agent', 'number'), name='agent_version_once'),
+            model_name="agentversion",
+            constraint=models.UniqueConstraint(
+                fields=("agent", "number"), name="agent_version_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='idempotencykey',
-            constraint=models.UniqueConstraint(fields=('user', 'key'), name='idempotency_key_once'),
+            model_name="idempotencykey",
+            constraint=models.UniqueConstraint(fields=("user", "key"), name="idempotency_key_once"),
         ),
         migrations.AddConstraint(
-            model_name='membership',
-            constraint=models.UniqueConstraint(fields=('project', 'user', 'role'), name='membership_once'),
+            model_name="membership",
+            constraint=models.UniqueConstraint(
+                fields=("project", "user", "role"), name="membership_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='membership',
-            constraint=models.CheckConstraint(condition=models.Q(('role__in', ['viewer', 'operator', 'approver', 'admin'])), name='membership_role_known'),
+            model_name="membership",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("role__in", ["viewer", "operator", "approver", "admin"])),
+                name="membership_role_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='agent',
-            constraint=models.UniqueConstraint(fields=('project', 'name'), name='agent_name_once'),
+            model_name="agent",
+            constraint=models.UniqueConstraint(fields=("project", "name"), name="agent_name_once"),
         ),
         migrations.AddConstraint(
-            model_name='event',
-            constraint=models.CheckConstraint(condition=models.Q(('type__in', ('run_status', 'step_start', 'text_delta', 'tool_call_start', 'tool_call_result', 'progress', 'checkpoint', 'interrupt', 'error', 'done'))), name='event_type_known'),
+            model_name="event",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "type__in",
+                        (
+                            "run_status",
+                            "step_start",
+                            "text_delta",
+                            "tool_call_start",
+                            "tool_call_result",
+                            "progress",
+                            "checkpoint",
+                            "interrupt",
+                            "error",
+                            "done",
+                        ),
+                    )
+                ),
+                name="event_type_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='event',
-            constraint=models.CheckConstraint(condition=models.Q(('seq__gt', 0)), name='event_seq_from_one'),
+            model_name="event",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("seq__gt", 0)), name="event_seq_from_one"
+            ),
         ),
         migrations.AddIndex(
-            model_name='checkpoint',
-            index=models.Index(fields=['run', '-id'], name='checkpoint_latest'),
+            model_name="checkpoint",
+            index=models.Index(fields=["run", "-id"], name="checkpoint_latest"),
         ),
         migrations.AddConstraint(
-            model_name='step',
-            constraint=models.UniqueConstraint(fields=('run', 'index'), name='step_index_once'),
+            model_name="step",
+            constraint=models.UniqueConstraint(fields=("run", "index"), name="step_index_once"),
         ),
         migrations.AddConstraint(
-            model_name='step',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['model', 'tool'])), name='step_kind_known'),
+            model_name="step",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("kind__in", ["model", "tool"])), name="step_kind_known"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='step',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['succeeded', 'failed', 'cancelled'])), name='step_status_known'),
+            model_name="step",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("status__in", ["succeeded", "failed", "cancelled"])),
+                name="step_status_known",
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(models.F('priority'), models.F('available_at'), models.F('id'), condition=models.Q(('status', 'pending')), name='run_to_claim'),
+            model_name="run",
+            index=models.Index(
+                models.F("priority"),
+                models.F("available_at"),
+                models.F("id"),
+                condition=models.Q(("status", "pending")),
+                name="run_to_claim",
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(models.F('available_at'), condition=models.Q(('status', 'waiting')), name='run_to_wake'),
+            model_name="run",
+            index=models.Index(
+                models.F("available_at"),
+                condition=models.Q(("status", "waiting")),
+                name="run_to_wake",
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['project', '-created_at', '-id'], name='run_newest'),
+            model_name="run",
+            index=models.Index(fields=["project", "-created_at", "-id"], name="run_newest"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('status__in', ['cancelled', 'completed', 'failed', 'timed_out']), _negated=True), fields=['project', 'status'], name='run_not_ended'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(
+                    ("status__in", ["cancelled", "completed", "failed", "timed_out"]), _negated=True
+                ),
+                fields=["project", "status"],
+                name="run_not_ended",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['pending', 'running', 'waiting', 'interrupted', 'paused', 'completed', 'failed', 'cancelled', 'timed_out'])), name='run_status_known'),
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "status__in",
+                        [
+                            "pending",
+                            "running",
+                            "waiting",
+                            "interrupted",
+                            "paused",
+                            "completed",
+                            "failed",
+                            "cancelled",
+                            "timed_out",
+                        ],
+                    )
+                ),
+                name="run_status_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', False), ('status__in', ['cancelled', 'completed', 'failed', 'timed_out'])), models.Q(models.Q(('status__in', ['cancelled', 'completed', 'failed', 'timed_out']), _negated=True), ('ended_at__isnull', True)), _connector='OR'), name='run_ended_has_a_time'),
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("ended_at__isnull", False),
+                        ("status__in", ["cancelled", "completed", "failed", "timed_out"]),
+                    ),
+                    models.Q(
+                        models.Q(
+                            ("status__in", ["cancelled", "completed", "failed", "timed_out"]),
+                            _negated=True,
+                        ),
+                        ("ended_at__isnull", True),
+                    ),
+                    _connector="OR",
+                ),
+                name="run_ended_has_a_time",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.UniqueConstraint(condition=models.Q(('status__in', ['cancelled', 'completed', 'failed', 'timed_out']), _negated=True), fields=('thread',), name='run_one_a_thread'),
+            model_name="run",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(
+                    ("status__in", ["cancelled", "completed", "failed", "timed_out"]), _negated=True
+                ),
+                fields=("thread",),
+                name="run_one_a_thread",
+            ),
         ),
         migrations.AddIndex(
-            model_name='message',
-            index=models.Index(fields=['run', 'position'], name='message_of_run'),
+            model_name="message",
+            index=models.Index(fields=["run", "position"], name="message_of_run"),
         ),
         migrations.AddConstraint(
-            model_name='message',
-            constraint=models.UniqueConstraint(fields=('thread', 'position'), name='message_position_once'),
+            model_name="message",
+            constraint=models.UniqueConstraint(
+                fields=("thread", "position"), name="message_position_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='toolcall',
-            constraint=models.UniqueConstraint(fields=('run', 'step', 'position'), name='tool_call_place_once'),
+            model_name="toolcall",
+            constraint=models.UniqueConstraint(
+                fields=("run", "step", "position"), name="tool_call_place_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='toolcall',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['proposed', 'awaiting_approval', 'approved', 'executing', 'succeeded', 'failed', 'rejected', 'unknown', 'skipped', 'compensated', 'cancelled'])), name='tool_call_status_known'),
+            model_name="toolcall",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "status__in",
+                        [
+                            "proposed",
+                            "awaiting_approval",
+                            "approved",
+                            "executing",
+                            "succeeded",
+                            "failed",
+                            "rejected",
+                            "unknown",
+                            "skipped",
+                            "compensated",
+                            "cancelled",
+                        ],
+                    )
+                ),
+                name="tool_call_status_known",
+            ),
         ),
         migrations.AddIndex(
-            model_name='interrupt',
-            index=models.Index(condition=models.Q(('status', 'open')), fields=['project', 'expires_at', 'id'], name='interrupt_open'),
+            model_name="interrupt",
+            index=models.Index(
+                condition=models.Q(("status", "open")),
+                fields=["project", "expires_at", "id"],
+                name="interrupt_open",
+            ),
         ),
         migrations.AddIndex(
-            model_name='interrupt',
-            index=models.Index(fields=['run'], name='interrupt_of_run'),
+            model_name="interrupt",
+            index=models.Index(fields=["run"], name="interrupt_of_run"),
         ),
         migrations.AddConstraint(
-            model_name='interrupt',
-            constraint=models.UniqueConstraint(condition=models.Q(('status', 'open')), fields=('tool_call',), name='interrupt_one_open'),
+            model_name="interrupt",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("status", "open")),
+                fields=("tool_call",),
+                name="interrupt_one_open",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='interrupt',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['open', 'approved', 'rejected', 'edited', 'answered', 'expired', 'withdrawn'])), name='interrupt_status_known'),
+            model_name="interrupt",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "status__in",
+                        [
+                            "open",
+                            "approved",
+                            "rejected",
+                            "edited",
+                            "answered",
+                            "expired",
+                            "withdrawn",
+                        ],
+                    )
+                ),
+                name="interrupt_status_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='interrupt',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['tool_approval', 'question', 'outcome_unknown', 'drift'])), name='interrupt_kind_known'),
+            model_name="interrupt",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("kind__in", ["tool_approval", "question", "outcome_unknown", "drift"])
+                ),
+                name="interrupt_kind_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='interrupt',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('decided_at__isnull', True), ('status', 'open')), models.Q(models.Q(('status', 'open'), _negated=True), ('decided_at__isnull', False)), _connector='OR'), name='interrupt_settled_has_a_time'),
+            model_name="interrupt",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("decided_at__isnull", True), ("status", "open")),
+                    models.Q(
+                        models.Q(("status", "open"), _negated=True), ("decided_at__isnull", False)
+                    ),
+                    _connector="OR",
+                ),
+                name="interrupt_settled_has_a_time",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='toolpermission',
-            constraint=models.CheckConstraint(condition=models.Q(('verdict__in', ['allow', 'ask', 'deny'])), name='tool_permission_verdict_known'),
+            model_name="toolpermission",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("verdict__in", ["allow", "ask", "deny"])),
+                name="tool_permission_verdict_known",
+            ),
         ),
     ]

@@ -26,12 +26,34 @@ class Interrupt(models.Model):
     risk = models.CharField(max_length=8)
     reason = models.CharField(max_length=300, help_text="Why a person is asked.")
     required = models.PositiveSmallIntegerField(default=1)
+    policy = models.UUIDField(
+        null=True, help_text="The version of the approval policy that applies; null: the defaults."
+    )
+    terms = models.JSONField(
+        default=dict, help_text="Under which terms people decide, as the side that decides has it."
+    )
+    requester_may = models.BooleanField(
+        db_default=True, help_text="Whether the one who asked for the run may decide."
+    )
+    changed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        related_name="+",
+        help_text="Who changed the arguments into those of this version.",
+    )
+    bound = models.JSONField(
+        default=dict, help_text="What tool, agent and workspace were when it was asked."
+    )
     detail = models.JSONField(default=dict, help_text="Redacted facts for the page, by kind.")
     created_at = models.DateTimeField(db_default=models.functions.Now())
     expires_at = models.DateTimeField()
     decided_at = models.DateTimeField(null=True)
     decided_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
+    )
+    undo_until = models.DateTimeField(
+        null=True, help_text="Until when the decision may be taken back; it has no effect before."
     )
     action = models.CharField(max_length=8, blank=True)
     comment = models.TextField(blank=True, help_text="Redacted reason or answer.")

@@ -67,6 +67,12 @@ class ApiToken(models.Model):
         Project, models.CASCADE, null=True, blank=True, help_text="Empty: all projects of the user."
     )
     name = models.CharField(max_length=80, blank=True)
+    is_machine = models.BooleanField(
+        "service token",
+        db_default=False,
+        default=False,
+        help_text="A program decides with it, not the person: marked so, and policies may refuse it.",
+    )
     digest = models.CharField(max_length=64, unique=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
@@ -81,11 +87,22 @@ class ApiToken(models.Model):
 
     @classmethod
     def issue(
-        cls, user: models.Model, project: Project | None = None, name: str = ""
+        cls,
+        user: models.Model,
+        project: Project | None = None,
+        name: str = "",
+        *,
+        is_machine: bool = False,
     ) -> tuple[ApiToken, str]:
         """A new token and its text, which is not stored and cannot be shown again."""
         text = cls.PREFIX + secrets.token_urlsafe(32)
-        row = cls.objects.create(user=user, project=project, name=name, digest=cls.digest_of(text))
+        row = cls.objects.create(
+            user=user,
+            project=project,
+            name=name,
+            is_machine=is_machine,
+            digest=cls.digest_of(text),
+        )
         return row, text
 
     @staticmethod

@@ -20,7 +20,7 @@ from runtime_core.tools import ledger, permission
 from runtime_core.tools.ledger import CallRecord
 from runtime_core.tools.registry import Tool
 from runtime_core.tools.schema import parse
-from runtime_core.values import Effect, Json, ProposedCall, Risk, Verdict
+from runtime_core.values import ApprovalTerms, Effect, Json, ProposedCall, Risk, Verdict
 
 
 def authorise(
@@ -121,7 +121,9 @@ def digest(tool: str, args_text: str, schema_digest: str) -> str:
     return ledger.digest_of(canonical([tool, schema_digest, args_text]))
 
 
-def interrupt_row(call: CallRecord, kind: InterruptKind, reason: str) -> dict[str, Json]:
+def interrupt_row(
+    call: CallRecord, kind: InterruptKind, reason: str, terms: ApprovalTerms
+) -> dict[str, Json]:
     """An interrupt about this call, as `sql.COMMIT_STEP` inserts it."""
     return {
         "id": str(new_id()),
@@ -130,8 +132,14 @@ def interrupt_row(call: CallRecord, kind: InterruptKind, reason: str) -> dict[st
         "digest": digest(call.tool, call.args_text, call.schema_digest),
         "risk": call.risk.value,
         "reason": ports.redactor().text(reason)[:300],
+        # A question is answered by one person, whoever that is.
+        "required": 1 if kind is InterruptKind.QUESTION else terms.required,
+        "policy": str(terms.policy) if terms.policy else None,
+        "terms": terms.terms,
+        "requester_may": terms.requester_may,
+        "bound": {},
         "detail": _detail(call, kind),
-        "expires_s": limits().interrupt_hours * 3600,
+        "expires_s": terms.expires_seconds,
     }
 
 

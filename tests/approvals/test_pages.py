@@ -284,7 +284,7 @@ def test_kept_edits_can_be_applied_on_the_new_version(world: World, approver: Cl
     response = send(approver, interrupt, "edit", **{"arg.amount": "5.00", "version": "2"})
 
     assert response.status_code == 302
-    assert Decision.objects.get().version == 2
+    assert Decision.objects.get().version == 3  # the edit is the next version
 
 
 @pytest.mark.parametrize(

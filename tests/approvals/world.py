@@ -10,6 +10,9 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 
+from approvals import policies
+from approvals.models import ApprovalPolicy
+from approvals.terms import defaults
 from runtime_core import clock
 from runtime_core.models import (
     Agent,
@@ -23,6 +26,7 @@ from runtime_core.models import (
 )
 from runtime_core.tools import gate
 from runtime_core.tools.registry import registry
+from runtime_core.values import Actor, Risk
 from traces.models import AuditEntry
 
 PASSWORD = "interlock-demo"
@@ -87,9 +91,10 @@ class World:
         reason: str = "Writes are asked about.",
         expires_in: dt.timedelta = dt.timedelta(hours=24),
         shown_args: dict[str, Any] | None = None,
+        ruled: bool = False,
     ) -> Interrupt:
         """An open interrupt about a call of `tool`; `shown_args` is the redacted copy, if it
-        differs.
+        differs. `ruled`: under the policies that are in force, else as from before there were any.
         """
         run = run or self.run()
         args = {"path": "calc.py", "content": FIXED} if args is None else args
@@ -112,16 +117,34 @@ class World:
             schema_digest=schema_digest,
             idempotency_key=f"key-{number}",
         )
-        return Interrupt.objects.create(
+        row = Interrupt(
             project=self.project,
             run=run,
             tool_call=call,
             kind=kind,
             digest=gate.digest(tool, text, schema_digest),
             risk=risk,
+            requester_may=defaults(Risk(risk)).requester_may,
             reason=reason,
             expires_at=clock.now() + expires_in,
         )
+        if ruled:
+            [under] = policies.Source().of([policies.asked_of(row)])
+            row.policy, row.terms, row.required = under.policy, under.terms, under.required
+            row.requester_may = under.requester_may
+        row.save()
+        return row
+
+    def policy(self, **fields: Any) -> ApprovalPolicy:
+        """A policy of the project, in force at once."""
+        return ApprovalPolicy.objects.create(
+            **{"project": self.project, "name": "House rule", "requester_may": True} | fields
+        )
+
+
+def as_actor(user: Any, via: str = "web") -> Actor:
+    """The person as commands know them."""
+    return Actor(user.pk, user.get_username(), via, user.is_superuser)
 
 
 BROKEN = "def add(a, b):\n    return a - b\n\n\ndef double(x):\n    return add(x, x)\n"

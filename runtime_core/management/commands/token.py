@@ -28,11 +28,22 @@ class Command(BaseCommand):
         create.add_argument("--user", required=True, help="whose token: their user name")
         create.add_argument("--project", help="the slug of the only project that it opens")
         create.add_argument("--name", default="", help="what it is for")
+        create.add_argument(
+            "--machine", action="store_true", help="a service token: a program decides with it"
+        )
 
-    def handle(self, *args: Any, user: str, project: str | None, name: str, **options: Any) -> None:
+    def handle(
+        self,
+        *args: Any,
+        user: str,
+        project: str | None,
+        name: str,
+        machine: bool = False,
+        **options: Any,
+    ) -> None:
         try:
             owner = _user(user)
-            self.stdout.write(_issue(owner, _project(owner, project), name))
+            self.stdout.write(_issue(owner, _project(owner, project), name, machine))
         except DatabaseError as error:
             reason = str(error).strip().splitlines()[0]
             raise CommandError(f"the database does not answer: {reason}") from None
@@ -58,16 +69,16 @@ def _project(owner: AbstractBaseUser, slug: str | None) -> Project | None:
     return project
 
 
-def _issue(owner: AbstractBaseUser, project: Project | None, name: str) -> str:
+def _issue(owner: AbstractBaseUser, project: Project | None, name: str, is_machine: bool) -> str:
     with one_commit("token"):
-        token, text = ApiToken.issue(owner, project, name[:80])
+        token, text = ApiToken.issue(owner, project, name[:80], is_machine=is_machine)
         issued = Audit(
             action="token.issued",
             actor=COMMAND_LINE,
             object_type="api_token",
             object_id=str(token.id),
             project_id=project.id if project else None,
-            data={"user": owner.get_username(), "name": token.name},
+            data={"user": owner.get_username(), "name": token.name, "machine": is_machine},
         )
         ports.audit().record([issued])
     return text
