@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from approvals.notify.admin import DeliveryAdmin, EndpointAdmin
+from approvals.policy_admin import ApprovalPolicyAdmin, ApproverGroupAdmin
 
-__all__ = ["DeliveryAdmin", "EndpointAdmin"]
+__all__ = ["ApprovalPolicyAdmin", "ApproverGroupAdmin", "DeliveryAdmin", "EndpointAdmin"]

@@ -10,6 +10,7 @@ from approvals.notify.models import ChannelChoice, Delivery, Endpoint, Notice, Q
 from approvals.policy_models import ApprovalPolicy, ApproverGroup
 from runtime_core.ids import new_id
 from runtime_core.models import Interrupt
+from runtime_core.models.sealed import SealedField
 
 # Models of rooms that keep theirs beside their code.
 __all__ = [
@@ -109,7 +110,7 @@ class Viewing(models.Model):
 class Revision(models.Model):
     """One version of an interrupt: what stood to decide on, and by whom it became so.
 
-    `args_text` is the exact text, never rendered to somebody who may not decide.
+    `args_text` is the exact text, sealed, and never rendered to somebody who may not decide.
     """
 
     interrupt = models.ForeignKey(Interrupt, models.CASCADE, related_name="revisions")
@@ -128,7 +129,7 @@ class Revision(models.Model):
     )
     is_edited = models.BooleanField(default=False)
     digest = models.CharField(max_length=64)
-    args_text = models.TextField()
+    args_text = SealedField(identity=("interrupt_id", "version"))
     args_redacted = models.JSONField()
     comment = models.TextField(blank=True, help_text="Redacted.")
     created_at = models.DateTimeField(db_default=Now())

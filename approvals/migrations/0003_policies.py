@@ -5,6 +5,7 @@ from __future__ import annotations
 import django.db.models.deletion
 import django.db.models.functions.datetime
 import runtime_core.ids
+import runtime_core.models.sealed
 from django.conf import settings
 from django.db import migrations, models
 
@@ -27,7 +28,7 @@ FOR EACH ROW EXECUTE FUNCTION approval_policy_stays();
 class Migration(migrations.Migration):
     dependencies = [
         ("approvals", "0002_notifications"),
-        ("runtime_core", "0004_approval_terms"),
+        ("runtime_core", "0007_approval_terms"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -211,7 +212,12 @@ class Migration(migrations.Migration):
                 ("actor_name", models.CharField(blank=True, max_length=150)),
                 ("is_edited", models.BooleanField(default=False)),
                 ("digest", models.CharField(max_length=64)),
-                ("args_text", models.TextField()),
+                (
+                    "args_text",
+                    runtime_core.models.sealed.SealedField(
+                        as_json=False, identity=("interrupt_id", "version")
+                    ),
+                ),
                 ("args_redacted", models.JSONField()),
                 ("comment", models.TextField(blank=True, help_text="Redacted.")),
                 (

@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("runtime_core", "0003_scheduling"),
+        ("runtime_core", "0006_seal_raw_texts"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
