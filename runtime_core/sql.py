@@ -88,19 +88,19 @@ WITH moved AS (
 ), proposed AS (
     INSERT INTO tool_call (id, run_id, step, position, call_id, tool, effect, risk, status, args_text,
         args_digest, args_redacted, schema_digest, idempotency_key, verdict_reason, attempts, epoch,
-        error_code, result_text, result_redacted, truncated, edited, created_at, started_at, ended_at)
+        error_code, result_text, result_redacted, truncated, worker, edited, created_at, started_at, ended_at)
     SELECT x.id, moved.id, x.step, x.position, x.call_id, x.tool, x.effect, x.risk, x.status,
         decode(x.args_text, 'base64'),
         x.args_digest, COALESCE(x.args_redacted, 'null'), x.schema_digest, x.idempotency_key,
         x.verdict_reason,
         CASE WHEN x.status = 'executing' THEN 1 ELSE 0 END, %(epoch)s, x.error_code,
-        decode(x.result_text, 'base64'), x.result_redacted, x.truncated, false, clock_timestamp(),
+        decode(x.result_text, 'base64'), x.result_redacted, x.truncated, x.worker, false, clock_timestamp(),
         CASE WHEN x.status = 'executing' THEN clock_timestamp() END,
         CASE WHEN x.ended THEN clock_timestamp() END
     FROM moved, jsonb_to_recordset(%(new_calls)s::jsonb) AS x(
         id uuid, step int, position int, call_id text, tool text, effect text, risk text, status text,
         args_text text, args_digest text, args_redacted jsonb, schema_digest text, idempotency_key text,
-        verdict_reason text, error_code text, result_text text, result_redacted jsonb, truncated bool,
+        verdict_reason text, error_code text, result_text text, result_redacted jsonb, truncated bool, worker text,
         ended bool)
 ), changed AS (
     UPDATE tool_call SET
@@ -111,6 +111,7 @@ WITH moved AS (
         result_text = decode(x.result_text, 'base64'),
         result_redacted = x.result_redacted,
         truncated = x.truncated,
+        worker = x.worker,
         schema_digest = x.schema_digest,
         effect = x.effect,
         risk = x.risk,
@@ -119,7 +120,7 @@ WITH moved AS (
         ended_at = CASE WHEN x.ended THEN clock_timestamp() END
     FROM moved, jsonb_to_recordset(%(changed_calls)s::jsonb) AS x(
         id uuid, seen text, status text, error_code text, result_text text, result_redacted jsonb,
-        truncated bool, schema_digest text, effect text, risk text, ended bool)
+        truncated bool, schema_digest text, effect text, risk text, worker text, ended bool)
     WHERE tool_call.id = x.id AND tool_call.run_id = moved.id AND tool_call.status = x.seen
 ), asked AS (
     INSERT INTO interrupt (id, project_id, run_id, tool_call_id, kind, status, version, digest, risk,

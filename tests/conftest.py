@@ -58,10 +58,10 @@ def valkey_server(data_dir: None) -> Iterator[Valkey | None]:
 def quick_flush() -> Iterator[None]:
     """Empty the tables between tests by deleting rows: truncating makes every file of theirs anew.
 
-    Also lets this flush, and nothing else, pass the triggers that keep the audit. What migrations put
+    Also lets this flush, and nothing else, pass the triggers that keep audit and messages. What migrations put
     there, the same for every test, stays.
     """
-    guarded = ("audit_entry", "audit_payload")
+    guarded = ("audit_entry", "audit_payload", "message")
     kept = ("django_content_type", "auth_permission", "django_migrations")
 
     def sql_flush(

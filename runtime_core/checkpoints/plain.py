@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 from runtime_core.errors import StateNotPlain
 from runtime_core.values import Json
@@ -22,25 +23,25 @@ def require_plain(value: object, at: str = "state") -> Json:
     return value
 
 
-def _check(value: object, at: str, depth: int) -> None:
+def _check(value: Any, at: str, depth: int) -> None:
     if depth > MAX_DEPTH:
         raise StateNotPlain(f"{at}: deeper than {MAX_DEPTH} levels", at=at)
     kind = type(value)
     if kind is dict:
-        _check_fields(value, at, depth)  # type: ignore[arg-type]
+        _check_fields(value, at, depth)
     elif kind is list:
-        for index, item in enumerate(value):  # type: ignore[arg-type]
+        for index, item in enumerate(value):
             _check(item, f"{at}[{index}]", depth + 1)
     elif kind is str:
-        _check_text(value, at)  # type: ignore[arg-type]
+        _check_text(value, at)
     elif kind is float:
-        if not math.isfinite(value):  # type: ignore[arg-type]
+        if not math.isfinite(value):
             raise StateNotPlain(f"{at}: {value} is no number of JSON", at=at)
     elif kind not in _AS_THEY_ARE:
         raise StateNotPlain(f"{at}: {_name(value)} would not come back as it is", at=at)
 
 
-def _check_fields(fields: dict[object, object], at: str, depth: int) -> None:
+def _check_fields(fields: dict[Any, Any], at: str, depth: int) -> None:
     for key, item in fields.items():
         if type(key) is not str:
             raise StateNotPlain(f"{at}: the key {key!r} is {_name(key)}, not a text", at=at)

@@ -78,9 +78,7 @@ def follow(
         case RunNode(name) if begin:
             result.events.append(work.open_step("node", name))
         case RunCall(call) if begin and call.status is CallStatus.APPROVED and not call.approval:
-            executing = call.evolve(
-                status=CallStatus.EXECUTING, epoch=work.claim.epoch, attempts=call.attempts + 1
-            )
+            executing = call.begun(work.claim)
             result.calls = [executing if c.id == call.id else c for c in calls]
             result.events += begin_events(work, executing)
         case AskPeople() if begin:

@@ -6,6 +6,7 @@ import dataclasses
 import uuid
 
 from runtime_core import clock, ports
+from runtime_core.checkpoints.recover import Facts, Strategy, strategy
 from runtime_core.errors import ToolError
 from runtime_core.ids import new_id
 from runtime_core.loop import children
@@ -54,9 +55,7 @@ def _asked(interrupt_id: uuid.UUID | None) -> Interrupt | None:
 
 def _begin(work: Work, call: CallRecord, *, again: bool = False) -> CallRecord:
     """Intent before effect: the call is `executing` in the ledger before its tool is touched."""
-    executing = call.evolve(
-        status=CallStatus.EXECUTING, epoch=work.claim.epoch, attempts=call.attempts + 1
-    )
+    executing = call.begun(work.claim)
     if again:
         text = f"The worker was lost; running {call.tool} again with the same key."
         events = [work.open_step("tool", call.tool), NewEvent("progress", {"message": text})]
@@ -76,18 +75,25 @@ def _begin(work: Work, call: CallRecord, *, again: bool = False) -> CallRecord:
 
 def _recover(work: Work, hold: Hold, call: CallRecord, tool: Tool | None) -> CallRecord | Outcome:
     """A call that a lost worker left executing: run it again if that is harmless, ask its tool, or ask a person."""
-    if call.effect.repeatable and (tool is None or tool.spec.effect.repeatable):
-        return _begin(work, call, again=True)
-    if tool is not None and tool.reconcile is not None:
+    happened: ToolOutcome | None = ToolOutcome("unknown", None, error_code="outcome_unknown")
+    chosen = strategy(_facts(call, tool))
+    if chosen is Strategy.ASK_TOOL and tool is not None:
         with outside("ask_tool"):
             happened = runner.reconcile(tool, call.args, _context(work, hold, call, tool, None))
-        if happened is None:
-            return _begin(work, call, again=True)
-    else:
-        happened = ToolOutcome("unknown", None, error_code="outcome_unknown")
+    if chosen is Strategy.REPLAY or happened is None:
+        return _begin(work, call, again=True)
     work.append([work.open_step("tool", call.tool)])
     ended = call.ended_with(happened)
     return _save(work, hold, _opened(work), call, ended, CheckpointReason.RECOVERED)
+
+
+def _facts(call: CallRecord, tool: Tool | None) -> Facts:
+    return Facts(
+        call.status,
+        call.effect,
+        tool.spec.effect if tool else None,
+        can_be_asked=tool is not None and tool.reconcile is not None,
+    )
 
 
 def _perform(work: Work, hold: Hold, call: CallRecord, tool: Tool) -> Outcome:

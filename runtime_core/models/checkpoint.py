@@ -24,6 +24,9 @@ class Checkpoint(models.Model):
     messages = models.PositiveIntegerField(help_text="How many messages of the run it covers.")
     state = SealedField(as_json=True)
     digest = models.CharField(max_length=64)
+    pinned = models.BooleanField(
+        default=False, db_default=False, help_text="Housekeeping leaves it alone."
+    )
     created_at = models.DateTimeField(db_default=models.functions.Now())
 
     class Meta:

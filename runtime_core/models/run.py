@@ -36,6 +36,14 @@ class Run(models.Model):
     path = models.JSONField(
         default=list, help_text="From the first run down: [agent, id of the call] each."
     )
+    undoes = models.ForeignKey(
+        "self", models.CASCADE, null=True, related_name="undone_by", db_index=False,
+        help_text="The run whose effects this one takes back.",
+    )
+    compensation = models.CharField(
+        max_length=5, blank=True, default="", db_default="",
+        help_text="`due`: its effects are taken back when it has failed or was stopped; `begun`: that is under way.",
+    )
     title = models.CharField(max_length=120)
     input = models.TextField(help_text="Redacted; what the model reads is the thread's message.")
     metadata = models.JSONField(default=dict)
@@ -95,11 +103,26 @@ class Run(models.Model):
                 condition=models.Q(priority__gte=-10, priority__lte=10),
                 name="run_priority_bounded",
             ),
+            models.CheckConstraint(
+                condition=models.Q(compensation__in=["", "due", "begun"]),
+                name="run_compensation_known",
+            ),
+            models.UniqueConstraint(
+                fields=["undoes"],
+                condition=models.Q(undoes__isnull=False) & ~models.Q(status__in=_ENDED),
+                name="run_one_takes_back",
+            ),
             models.UniqueConstraint(
                 fields=["thread"], condition=~models.Q(status__in=_ENDED), name="run_one_a_thread"
             ),
         ]
         indexes = [
+            models.Index(
+                fields=["undoes"], condition=models.Q(undoes__isnull=False), name="run_takes_back"
+            ),
+            models.Index(
+                fields=["id"], condition=models.Q(compensation="due"), name="run_to_take_back"
+            ),
             # Each agent's queue in its order; the claim steps from one project and agent to the next.
             models.Index(
                 "project",

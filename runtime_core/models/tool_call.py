@@ -9,6 +9,8 @@ from runtime_core.models.run import Run
 from runtime_core.models.sealed import SealedField
 from runtime_core.states import CallStatus
 
+_NOT_DONE = sorted(s.value for s in (CallStatus.FAILED, CallStatus.REJECTED, CallStatus.CANCELLED))
+
 
 class ToolCall(models.Model):
     """One call. `args_text` and `result_text` are the raw texts, sealed; the redacted copies are shown."""
@@ -36,6 +38,21 @@ class ToolCall(models.Model):
     result_redacted = models.JSONField(null=True)
     truncated = models.BooleanField(default=False)
     edited = models.BooleanField(default=False)
+    worker = models.CharField(
+        max_length=120,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Who began it last; kept where it must not happen twice.",
+    )
+    undoes = models.ForeignKey(
+        "self",
+        models.CASCADE,
+        null=True,
+        related_name="undone_by",
+        db_index=False,
+        help_text="The call whose effect this one takes back.",
+    )
     created_at = models.DateTimeField(db_default=models.functions.Now())
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
@@ -47,9 +64,23 @@ class ToolCall(models.Model):
             models.UniqueConstraint(
                 fields=["run", "step", "position"], name="tool_call_place_once"
             ),
+            # One that failed for sure may be tried again, as another row.
+            models.UniqueConstraint(
+                fields=["undoes"],
+                condition=models.Q(undoes__isnull=False) & ~models.Q(status__in=_NOT_DONE),
+                name="tool_call_undone_once",
+            ),
             models.CheckConstraint(
                 condition=models.Q(status__in=[s.value for s in CallStatus]),
                 name="tool_call_status_known",
+            ),
+        ]
+
+        indexes = [
+            models.Index(
+                fields=["undoes"],
+                condition=models.Q(undoes__isnull=False),
+                name="tool_call_takes_back",
             ),
         ]
 

@@ -32,7 +32,7 @@ def authorise(
     rules: Sequence[permission.Rule],
 ) -> list[CallRecord]:
     """A ledger record for each call: failed (told to the model), rejected, awaiting approval, or approved to run."""
-    records = []
+    records: list[CallRecord] = []
     for position, call in enumerate(proposed):
         key = ledger.key_of(run_id, step, position, call.args_text)
         record = CallRecord(
@@ -49,8 +49,29 @@ def authorise(
             idempotency_key=key,
             args_redacted=ledger.redacted_args(call.args_text),
         )
-        records.append(_judge(record, tools.get(call.tool), tools, rules))
+        record = _judge(record, tools.get(call.tool), tools, rules)
+        records.append(_ask_if_repeated(record, tools.get(call.tool), run_id, records))
     return records
+
+
+def _ask_if_repeated(
+    record: CallRecord, tool: Tool | None, run_id: uuid.UUID, before: Sequence[CallRecord]
+) -> CallRecord:
+    """A call that may run, and has run just now with the same arguments, asks a person instead of acting again."""
+    if tool is None or not tool.dedupe_s:
+        return record
+    if record.status not in (CallStatus.APPROVED, CallStatus.AWAITING_APPROVAL):
+        return record
+    if any(ledger.is_same(record, other) and not other.status.ended for other in before):
+        said = "The same call is asked for twice at once."
+    else:
+        ago = ledger.seconds_since_same(run_id, record, tool.dedupe_s)
+        if ago is None:
+            return record
+        said = f"The same call was made {ago:.0f} s ago."
+    if record.status is CallStatus.AWAITING_APPROVAL:
+        said = f"{said} {record.verdict_reason}"
+    return record.evolve(status=CallStatus.AWAITING_APPROVAL, verdict_reason=said)
 
 
 def _judge(
@@ -148,6 +169,8 @@ def _detail(call: CallRecord, kind: InterruptKind) -> dict[str, Any]:
     if kind is InterruptKind.OUTCOME_UNKNOWN:
         detail["attempts"] = call.attempts
         detail["idempotency_key"] = call.idempotency_key
+        detail["started_at"] = call.started_at.isoformat() if call.started_at else None
+        detail["worker"] = call.worker
     return detail
 
 

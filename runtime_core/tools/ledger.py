@@ -6,6 +6,7 @@ Keys are stable: the same call of the same run has the same idempotency key in e
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import hashlib
 import itertools
 import json
@@ -13,16 +14,23 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from runtime_core import ports
+from django.db.models import DurationField, ExpressionWrapper, F
+from django.db.models.functions import Now
+
+from runtime_core import clock, ports
 from runtime_core.errors import OutcomeUnknown
 from runtime_core.limits import limits
-from runtime_core.models import Interrupt, ToolCall
+from runtime_core.models import Interrupt, Run, ToolCall
 from runtime_core.sanitize import canonical, clip, storable, storable_text
 from runtime_core.states import CallStatus, InterruptStatus
-from runtime_core.values import Effect, Json, Risk, ToolOutcome
+from runtime_core.values import Claim, Effect, Json, Risk, ToolOutcome
 
+# What has had its effect, or may have.
+_HAPPENED = [s.value for s in (CallStatus.EXECUTING, CallStatus.SUCCEEDED, CallStatus.UNKNOWN)]
+_LOOKED_AT = 100
 _MALFORMED = frozenset(("invalid_arguments", "unknown_tool"))
 _NOBODY_KNOWS = "Interrupted: it is not known whether it happened."
+_A_PERSON_KNOWS = "Its result was lost; a person says that it happened, with this result:"
 _APPROVED = (InterruptStatus.APPROVED.value, InterruptStatus.EDITED.value)
 
 
@@ -50,6 +58,11 @@ class CallRecord:
     edited: bool = False
     epoch: int = 0
     attempts: int = 0
+    worker: str = ""
+    """Which worker began it last; kept for what must not happen twice, so that a person can look there."""
+    started_at: dt.datetime | None = None
+    undoes: uuid.UUID | None = None
+    """The call whose effect this one takes back."""
     approval: uuid.UUID | None = None
     """The interrupt by which a person let it run, if one had to."""
     awaits: uuid.UUID | None = field(default=None, compare=False)
@@ -67,6 +80,16 @@ class CallRecord:
     def evolve(self, **changes: object) -> CallRecord:
         """A copy with these fields changed."""
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+
+    def begun(self, claim: Claim) -> CallRecord:
+        """The record as the intent to run it is stored."""
+        return self.evolve(
+            status=CallStatus.EXECUTING,
+            epoch=claim.epoch,
+            attempts=self.attempts + 1,
+            worker="" if self.effect.repeatable else claim.worker,
+            started_at=clock.now(),
+        )
 
     def ended_with(self, outcome: ToolOutcome) -> CallRecord:
         """The record after its tool ran: raw result for the model, redacted copy for people."""
@@ -111,6 +134,28 @@ def load(run_id: uuid.UUID) -> list[CallRecord]:
     return [record_of(row, approvals.get(row.id)) for row in rows]
 
 
+def is_same(call: CallRecord, other: CallRecord) -> bool:
+    """True if both call the same tool with equal arguments, however they are written."""
+    return call.tool == other.tool and canonical(call.args) == canonical(other.args)
+
+
+def seconds_since_same(run_id: uuid.UUID, call: CallRecord, within: int) -> float | None:
+    """How long ago the thread's last equal call began that happened or may have; None if none did `within` seconds."""
+    thread = Run.objects.filter(id=run_id).values("thread_id")
+    began = ToolCall.objects.filter(
+        run__thread_id__in=thread,
+        tool=call.tool,
+        undoes=None,
+        status__in=_HAPPENED,
+        started_at__gte=Now() - dt.timedelta(seconds=within),
+    )
+    ago = ExpressionWrapper(Now() - F("started_at"), output_field=DurationField())
+    for row in began.annotate(ago=ago).order_by("-started_at")[:_LOOKED_AT]:
+        if is_same(call, record_of(row)):
+            return max(float(row.ago.total_seconds()), 0.0)
+    return None
+
+
 def record_of(row: ToolCall, approval: uuid.UUID | None = None) -> CallRecord:
     """A stored row as a value."""
     return CallRecord(
@@ -134,6 +179,9 @@ def record_of(row: ToolCall, approval: uuid.UUID | None = None) -> CallRecord:
         edited=row.edited,
         epoch=row.epoch,
         attempts=row.attempts,
+        worker=row.worker,
+        started_at=row.started_at,
+        undoes=row.undoes_id,
         approval=approval,
     )
 
@@ -159,6 +207,7 @@ def new_row(call: CallRecord) -> dict[str, Json]:
         "result_text": call.result_text,
         "result_redacted": call.result_redacted,
         "truncated": call.truncated,
+        "worker": call.worker,
         "ended": call.status.ended,
     }
 
@@ -176,6 +225,7 @@ def changed_row(before: CallRecord, after: CallRecord) -> dict[str, Json]:
         "schema_digest": after.schema_digest,
         "effect": after.effect.value,
         "risk": after.risk.value,
+        "worker": after.worker,
         "ended": after.status.ended,
     }
 
@@ -196,6 +246,8 @@ def told(call: CallRecord) -> tuple[str, str, str, str]:
         case CallStatus.SUCCEEDED if call.edited:
             note = f"An approver changed the arguments to {call.args_text} before it ran."
             return call.call_id, call.tool, f"{note}\n{text}", "success"
+        case CallStatus.SUCCEEDED if call.error_code == OutcomeUnknown.code:
+            return call.call_id, call.tool, f"{_A_PERSON_KNOWS} {text}", "success"
         case CallStatus.SUCCEEDED | CallStatus.COMPENSATED:
             return call.call_id, call.tool, text, "success"
         case CallStatus.SKIPPED:

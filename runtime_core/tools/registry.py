@@ -21,6 +21,7 @@ from runtime_core.tools.schema import ArgumentSchema, DeclarationError
 from runtime_core.values import Effect, Risk, ToolSpec
 
 BUILTIN_MODULES = ("runtime_core.tools.builtin",)
+LONGEST_WINDOW_S = 7 * 24 * 3_600
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _E = TypeVar("_E", Risk, Effect)
 
@@ -31,7 +32,9 @@ class Tool:
     for another agent: their functions are never run.
 
     `reconcile(ctx, **arguments)` returns `Happened(result)` or `DID_NOT_HAPPEN`, and raises if it
-    cannot know. `compensate(ctx, result, **arguments)` takes the effect back.
+    cannot know. `compensate(ctx, result, **arguments)` takes the effect back, `compensate_effect` says whether that may
+    be run again with its key; `result` is None where nobody knows whether there is anything to take back. `dedupe_s`:
+    the same call within so many seconds asks a person.
     """
 
     spec: ToolSpec
@@ -39,6 +42,8 @@ class Tool:
     arguments: ArgumentSchema
     reconcile: Callable[..., Any] | None = None
     compensate: Callable[..., Any] | None = None
+    compensate_effect: Effect = Effect.ONCE
+    dedupe_s: int = 0
     asks: bool = False
     delegates: bool = False
 
@@ -54,14 +59,16 @@ def tool(
     timeout: int | None = None,
     reconcile: Callable[..., Any] | None = None,
     compensate: Callable[..., Any] | None = None,
+    compensate_effect: str = "once",
+    dedupe_s: int = 0,
     name: str | None = None,
     asks: bool = False,
     delegates: bool = False,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Declare the function as a tool; its docstring is what models and approvers read.
 
-    `timeout` in seconds (the default is `limits().tool_seconds`). DeclarationError says what is
-    wrong.
+    `timeout` in seconds (the default is `limits().tool_seconds`); the other words are those of
+    `Tool`. DeclarationError says what is wrong.
     """
 
     def declare(fn: Callable[..., Any]) -> Tool:
@@ -84,7 +91,17 @@ def tool(
                 tool_name, description, arguments.json_schema, declared_risk, declared_effect
             ),
         )
-        return Tool(spec, fn, arguments, reconcile, compensate, asks, delegates)
+        return Tool(
+            spec,
+            fn,
+            arguments,
+            reconcile,
+            compensate,
+            _compensate_effect(tool_name, compensate_effect),
+            _window(tool_name, declared_effect, dedupe_s),
+            asks,
+            delegates,
+        )
 
     return declare
 
@@ -150,6 +167,22 @@ def _seconds(timeout: int | None, name: str) -> int:
     seconds = limits().tool_seconds if timeout is None else timeout
     if isinstance(seconds, bool) or not isinstance(seconds, int) or not 1 <= seconds <= 3_600:
         raise DeclarationError(f"tool {name}: timeout must be 1 to 3600 whole seconds")
+    return seconds
+
+
+def _compensate_effect(name: str, effect: str) -> Effect:
+    if effect not in (Effect.ONCE, Effect.IDEMPOTENT):
+        raise DeclarationError(f"tool {name}: compensate_effect must be once or idempotent")
+    return Effect(effect)
+
+
+def _window(name: str, effect: Effect, seconds: int) -> int:
+    if isinstance(seconds, bool) or not isinstance(seconds, int):
+        raise DeclarationError(f"tool {name}: dedupe_s must be whole seconds")
+    if not 0 <= seconds <= LONGEST_WINDOW_S:
+        raise DeclarationError(f"tool {name}: dedupe_s must be 0 to {LONGEST_WINDOW_S}")
+    if seconds and effect.repeatable:
+        raise DeclarationError(f"tool {name}: dedupe_s is for tools that must not act twice")
     return seconds
 
 

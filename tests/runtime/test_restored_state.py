@@ -17,8 +17,10 @@ from runtime_core.checkpoints import snapshot, store
 from runtime_core.checkpoints.plain import require_plain
 from runtime_core.checkpoints.upcast import SCHEMA_VERSION, UPCASTERS, upcast
 from runtime_core.errors import StateNotPlain, StateUnusable
+from runtime_core.forget import forgetting
 from runtime_core.models import Checkpoint, Message, Run
 from runtime_core.tools import workspace
+from runtime_core.values import SYSTEM, Audit
 from tests.runtime.tools import effects
 from tests.runtime.world import (
     World,
@@ -113,7 +115,9 @@ def given(row: Model, **values: object) -> None:
 
 def a_missing_message(run: Run) -> Mend:
     message = last_message(run)
-    Message.objects.filter(id=message.id).delete()
+    entry = Audit("test.forgot", SYSTEM, "message", str(message.pk))
+    with forgetting([entry]):
+        Message.objects.filter(id=message.id).delete()
     return lambda: message.save(force_insert=True)
 
 

@@ -7,6 +7,7 @@ import signal
 import time
 from pathlib import Path
 
+from runtime_core.errors import ToolFailed
 from runtime_core.tools import DID_NOT_HAPPEN, Happened, ToolContext, tool
 
 
@@ -124,3 +125,42 @@ def lose_connection(ctx: ToolContext) -> str:
     """Do it, then lose the connection before the answer."""
     _happen("lost")
     raise ConnectionResetError("connection reset by peer")
+
+
+@tool(risk="medium", effect="once", timeout=60, dedupe_s=600)
+def order(ctx: ToolContext, item: str, count: int) -> str:
+    """Order something. The same order within ten minutes is probably a mistake."""
+    if item == "nothing":
+        raise ToolFailed("There is nothing to order.")
+    _happen(f"order:{ctx.idempotency_key}")
+    return f"ordered {count} {item}"
+
+
+def _is_booked(ctx: ToolContext, place: str) -> bool:
+    return effects().count(f"book:{place}") > effects().count(f"cancel:{place}")
+
+
+@tool(
+    risk="medium", effect="compensatable", timeout=60,
+    compensate=lambda ctx, result, place: _unbook(ctx, result, place),
+)
+def book(ctx: ToolContext, place: str) -> dict[str, str]:
+    """Book a place; a booking can be cancelled."""
+    _pause("before-book")
+    if place == "full":
+        raise ToolFailed("There is no place left.")
+    _happen(f"book:{place}")
+    _pause("after-book")
+    return {"booking": place}
+
+
+def _unbook(ctx: ToolContext, result: object, place: str) -> str:
+    _pause("before-unbook")
+    if place == "sticky":
+        raise ToolFailed("It cannot be cancelled any more.")
+    if not _is_booked(ctx, place):
+        return "there was nothing to cancel"
+    assert result in (None, {"booking": place})
+    _happen(f"cancel:{place}")
+    _pause("after-unbook")
+    return f"cancelled {place}"
