@@ -44,6 +44,7 @@ class Recorded(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at ru
     """Rows whose every change here, one by one or many at once, is written into the audit."""
 
     recorded_fields: tuple[str, ...] = ()
+    recorded_action = "permission.changed"
 
     def project_of(self, row: Any) -> Any:
         """The project that a row belongs to."""
@@ -57,18 +58,30 @@ class Recorded(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at ru
         super().save_model(request, obj, form, change)
         after = shown(obj, self.recorded_fields)
         if before != after:
-            record_change(request, obj, before, after, self.project_of(obj))
+            record_change(request, obj, before, after, self.project_of(obj), self.recorded_action)
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
         """Delete, and record what was there."""
-        record_change(request, obj, shown(obj, self.recorded_fields), None, self.project_of(obj))
+        record_change(
+            request,
+            obj,
+            shown(obj, self.recorded_fields),
+            None,
+            self.project_of(obj),
+            self.recorded_action,
+        )
         super().delete_model(request, obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         """Delete many, and record each."""
         for row in queryset:
             record_change(
-                request, row, shown(row, self.recorded_fields), None, self.project_of(row)
+                request,
+                row,
+                shown(row, self.recorded_fields),
+                None,
+                self.project_of(row),
+                self.recorded_action,
             )
         super().delete_queryset(request, queryset)
 
@@ -347,3 +360,7 @@ class CheckpointAdmin(LookOnly):
     list_display = ["run", "step", "reason", "created_at"]
     exclude = ["state"]
     show_full_result_count = False
+
+
+# Its pages are built on what stands above.
+from runtime_core import admin_quotas  # noqa: E402, F401

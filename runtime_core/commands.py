@@ -21,7 +21,6 @@ from runtime_core import agents, new_run, ports, transitions
 from runtime_core.checkpoints import snapshot
 from runtime_core.checkpoints import store as checkpoints
 from runtime_core.errors import (
-    Backpressure,
     IllegalTransition,
     InvalidInput,
     NotFound,
@@ -34,6 +33,7 @@ from runtime_core.loop import control, stopping
 from runtime_core.models import Agent, Checkpoint, Message, Project, Run, Step, Thread, ToolCall
 from runtime_core.run_limits import requested
 from runtime_core.sanitize import canonical, storable, storable_text
+from runtime_core.scheduling import queue
 from runtime_core.scheduling.wake import wake_run
 from runtime_core.states import CallStatus, CheckpointReason, RunStatus
 from runtime_core.tools import ledger
@@ -72,7 +72,7 @@ def start_run(
         )
     bounds = requested({**chosen.current.definition.get("limits", {}), **(limits or {})})
     clean = _metadata(metadata)
-    _refuse_when_full(project)
+    queue.refuse_when_full(project.id)
     with one_commit("start"):
         thread = _thread(actor, project, thread_id)
         run = new_run.insert(
@@ -282,16 +282,6 @@ def _thread(actor: Actor, project: Project, thread_id: uuid.UUID | None) -> Thre
     if thread is None:
         raise NotFound("There is no such thread in this project.", field="thread_id")
     return thread
-
-
-def _refuse_when_full(project: Project) -> None:
-    cap = limits().queued_runs_per_project
-    queued = Run.objects.filter(project=project, status=RunStatus.PENDING.value)[: cap + 1].count()
-    if queued >= cap:
-        raise Backpressure(
-            f"{queued} runs of this project are queued already; try again in a few seconds.",
-            retry_after=5,
-        )
 
 
 def _input(text: str) -> str:

@@ -3,48 +3,15 @@
 Every statement that writes for a worker starts from `moved`: an UPDATE of the run row that carries the worker's
 epoch. Where that finds no row, nothing after it writes anything, and the caller raises `Fenced`.
 Raw texts come sealed, in base64.
-Lock order everywhere: run, run_lease, interrupt, tool_call, event.
+Lock order everywhere: run, run_lease, permit, interrupt, tool_call, event.
 """
 
 from __future__ import annotations
 
-_LEASE = "clock_timestamp() + make_interval(secs => %(lease_seconds)s)"
-
-CLAIM = """
-WITH picked AS (
-    SELECT id FROM run
-    WHERE status = 'pending' AND available_at <= clock_timestamp() {only}
-    ORDER BY priority, available_at, id
-    LIMIT 1 FOR UPDATE SKIP LOCKED
-), moved AS (
-    UPDATE run SET
-        status = 'running',
-        version = version + 1,
-        lease_epoch = lease_epoch + 1,
-        claims_without_progress = claims_without_progress + 1,
-        started_at = COALESCE(started_at, clock_timestamp()),
-        deadline_at = COALESCE(deadline_at, clock_timestamp() + make_interval(secs => deadline_s)),
-        last_seq = last_seq + 1
-    FROM picked WHERE run.id = picked.id
-    RETURNING run.id, run.lease_epoch, run.last_seq, run.project_id
-), leased AS (
-    INSERT INTO run_lease (run_id, epoch, worker, until)
-    SELECT id, lease_epoch, %(worker)s, {lease} FROM moved
-    ON CONFLICT (run_id) DO UPDATE SET
-        epoch = EXCLUDED.epoch, worker = EXCLUDED.worker, until = EXCLUDED.until
-), told AS (
-    INSERT INTO event (run_id, seq, type, ts, data)
-    SELECT id, last_seq, 'run_status', clock_timestamp(),
-           jsonb_build_object('from', 'pending', 'to', 'running', 'cause', 'claim')
-    FROM moved
-)
-SELECT id, lease_epoch, last_seq, project_id FROM moved
-"""
-CLAIM_ANY = CLAIM.format(only="", lease=_LEASE)
-CLAIM_ONE = CLAIM.format(only="AND id = %(run)s", lease=_LEASE)
+from runtime_core.sql_claim import LEASE as _LEASE
 
 # One step, one transaction: the run row, its lease, step, messages, ledger, interrupts, checkpoint and events.
-COMMIT_STEP = f"""
+_COMMIT_STEP = f"""
 WITH moved AS (
     UPDATE run SET
         version = version + 1,
@@ -62,6 +29,7 @@ WITH moved AS (
             clock_timestamp() + make_interval(secs => %(available_in)s::float8), available_at),
         output = COALESCE(%(output)s, output),
         error = %(error)s::jsonb,
+        waits_for = %(waits_for)s,
         pause_requested_at = CASE WHEN %(to)s::text = 'running' THEN pause_requested_at END,
         stopped_at = CASE WHEN %(stopped)s THEN clock_timestamp() END,
         ended_at = CASE WHEN %(ended)s THEN clock_timestamp() END
@@ -74,7 +42,7 @@ WITH moved AS (
 ), released AS (
     DELETE FROM run_lease USING moved
     WHERE run_id = moved.id AND %(to)s::text <> 'running'
-), stepped AS (
+), {{freed}} stepped AS (
     INSERT INTO step (id, run_id, index, kind, status, epoch, attempt, name, detail, started_at, ended_at)
     SELECT x.id, moved.id, x.index, x.kind, x.status, %(epoch)s, x.attempt, x.name, x.detail,
            x.started_at, clock_timestamp()
@@ -186,6 +154,14 @@ WITH moved AS (
 )
 SELECT version, last_seq, cancel_requested_at, pause_requested_at FROM moved
 """
+COMMIT_STEP = _COMMIT_STEP.format(freed="")
+# The same where the step, or the run that is let go, held places of quotas.
+COMMIT_STEP_FREEING = _COMMIT_STEP.format(
+    freed="""freed AS (
+    UPDATE permit SET held_by = NULL FROM moved
+    WHERE permit.id = ANY(%(places)s::bigint[]) AND permit.held_by = moved.id AND permit.epoch = %(epoch)s
+),"""
+)
 
 # Events of a step that still goes on. Not synced to disk: the step's own commit, later in the log, syncs these too.
 APPEND_EVENTS = """
@@ -240,6 +216,8 @@ WITH lost AS (
     RETURNING run.id, run.last_seq, run.lease_epoch, run.project_id
 ), freed AS (
     DELETE FROM run_lease USING moved WHERE run_lease.run_id = moved.id
+), places AS (
+    UPDATE permit SET held_by = NULL FROM moved WHERE permit.held_by = moved.id
 ), told AS (
     INSERT INTO event (run_id, seq, type, ts, data)
     SELECT id, last_seq, 'run_status', clock_timestamp(),

@@ -22,7 +22,7 @@ import psycopg
 from django.db import InterfaceError, OperationalError, connection
 from django.db.models import Model
 
-from runtime_core import clock, ports, sql, states, vault
+from runtime_core import clock, ports, sql, sql_claim, states, vault
 from runtime_core.errors import Fenced, IllegalTransition
 from runtime_core.limits import limits
 from runtime_core.models import Checkpoint, Event, Message, ToolCall
@@ -75,6 +75,8 @@ class StepCommit:
     checkpoints: Sequence[dict[str, Json]] = ()
     events: Sequence[NewEvent] = ()
     audits: Sequence[Audit] = ()
+    places: Sequence[int] = ()
+    waits_for: str = ""
     spans: Sequence[Span] = ()
     usage: Usage = field(default_factory=Usage)
     model_failures: int = 0
@@ -105,13 +107,13 @@ class NodeCommit:
 
 def claim(worker: str, run_id: uuid.UUID | None = None) -> tuple[Claim, int] | None:
     """Take one pending run that is due (that one, if `run_id` is given) and its last_seq; None if there is none."""
-    statement = sql.CLAIM_ONE if run_id else sql.CLAIM_ANY
+    statement = sql_claim.CLAIM_ONE if run_id else sql_claim.CLAIM_ANY
     params = {"run": run_id, "worker": worker, "lease_seconds": limits().lease_seconds}
     with one_commit("claim", alone=True):
         row = _one_planned(statement, params)
     if row is None:
         return None
-    return Claim(run_id=row[0], epoch=row[1], worker=worker), row[2]
+    return Claim(run_id=row[0], epoch=row[1], worker=worker, places=tuple(row[4])), row[2]
 
 
 def append(claim: Claim, seen: Seen, events: Sequence[NewEvent], next_step: int = 0) -> Seen:
@@ -297,6 +299,8 @@ def _commit_params(
         "model_failures": step.model_failures,
         "progress": step.progress,
         "available_in": step.available_in,
+        "waits_for": step.waits_for,
+        "places": _freed(claim, step),
         "output": step.output,
         "error": _dump(step.error) if step.error is not None else None,
         "lease_seconds": limits().lease_seconds,
@@ -321,10 +325,19 @@ def _sealed(model: type[Model], row: dict[str, Json], *identity: object) -> dict
     }
 
 
+def _freed(claim: Claim, step: StepCommit) -> list[int]:
+    """The places of quotas that this commit gives back: the step's, and the run's where it is let go."""
+    if step.to is RunStatus.RUNNING:
+        return list(step.places)
+    return [*step.places, *claim.places]
+
+
 def _commit(params: dict[str, Any], audits: Sequence[Audit]) -> Row | None:
     """The step's statement, with its audit entries in the same transaction where it has any."""
     with one_commit("commit", alone=not audits):
-        row = _one_planned(sql.COMMIT_STEP, params)
+        row = _one_planned(
+            sql.COMMIT_STEP_FREEING if params["places"] else sql.COMMIT_STEP, params
+        )
         if row is not None and audits:
             ports.audit().record(audits)
         return row

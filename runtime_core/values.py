@@ -154,11 +154,15 @@ class ApprovalTerms:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A worker's right to advance one run until its lease ends; every write carries `epoch`."""
+    """A worker's right to advance one run until its lease ends; every write carries `epoch`.
+
+    `places` are the permits of quotas that it took; they are free again when the run is let go.
+    """
 
     run_id: uuid.UUID
     epoch: int
     worker: str
+    places: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from runtime_core.events.publish import announce
 from runtime_core.loop import parked, stopping
 from runtime_core.loop.continuation import ended_audit
 from runtime_core.models import Run
-from runtime_core.scheduling import liveness, wake
+from runtime_core.scheduling import liveness, queue, quotas, wake
 from runtime_core.states import RunStatus
 from runtime_core.transactions import one_commit
 from runtime_core.transitions import NewEvent
@@ -28,10 +28,9 @@ def dispatch() -> int:
     """Hint at runs that are due and that no worker has taken; how many."""
     wake_due()
     stopping.wake_parents()
-    due = Run.objects.filter(status=RunStatus.PENDING.value, available_at__lte=Now())
-    ids = list(due.order_by("priority", "available_at", "id").values_list("id", flat=True)[:BATCH])
+    queue.count()
     sent = 0
-    for run_id in ids:
+    for run_id in queue.due(BATCH):
         if not wake.send(run_id):
             break
         sent += 1
@@ -53,6 +52,7 @@ def reconcile() -> int:
     for run_id, last_seq, _, project_id in lost:
         announce(run_id, last_seq, project_id, inbox=False)
         wake.send(run_id)
+    quotas.settle()
     ended = _end_late() + parked.finish_cancels() + stopping.stop_orphans()
     for run_id, _, epoch, _ in lost:
         _abandon_spans(run_id, epoch)

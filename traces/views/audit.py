@@ -37,6 +37,8 @@ ACTIONS = (
     "decision.denied",
     "access.denied",
     "permission.changed",
+    "queue.changed",
+    "quota.changed",
     "agent.applied",
     "token.issued",
     "token.revoked",
