@@ -32,12 +32,16 @@ FIELDS = {
     "workspace": str,
     "context_tokens": int,
     "agents": list,
+    "fallback_models": list,
+    "on_model_failure": str,
 }
+MOST_FALLBACKS = 5
+ON_MODEL_FAILURE = ("fail", "ask")
 CONTEXT_TOKENS = (1_000, 10_000_000)
 _STORED = (
     "name", "engine", "graph", "model", "script", "instructions", "tools", "limits", "workspace",
     "context_tokens",
-    "agents",
+    "agents", "fallback_models", "on_model_failure",
 )  # fmt: skip
 
 
@@ -104,6 +108,7 @@ def check(definition: Mapping[str, Any]) -> dict[str, Json]:
     requested(clean["limits"])
     _check_context(clean.get("context_tokens", CONTEXT_TOKENS[0]))
     _check_agents(clean)
+    _check_model_failure(clean)
     for name in clean["tools"]:
         if name not in known:
             raise InvalidInput(
@@ -118,6 +123,21 @@ def _check_context(tokens: int) -> None:
         raise InvalidInput(
             f"context_tokens: a whole number from {least} to {most}, not {tokens}.",
             field="context_tokens",
+        )
+
+
+def _check_model_failure(clean: dict[str, Any]) -> None:
+    """What happens where the agent's model cannot be had."""
+    models = clean.get("fallback_models", [])
+    named = all(isinstance(name, str) and ":" in name for name in models)
+    if not named or len(models) > MOST_FALLBACKS or len(set(models)) < len(models):
+        raise InvalidInput(
+            f"fallback_models: at most {MOST_FALLBACKS} different models, each like openai-chat:gpt-5-mini.",
+            field="fallback_models",
+        )
+    if clean.get("on_model_failure", "fail") not in ON_MODEL_FAILURE:
+        raise InvalidInput(
+            f"on_model_failure: one of {', '.join(ON_MODEL_FAILURE)}.", field="on_model_failure"
         )
 
 

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 from pydantic_ai.messages import ModelResponse
@@ -29,16 +30,16 @@ from runtime_core.errors import (
 from runtime_core.events.publish import announce
 from runtime_core.gateway import messages as wire
 from runtime_core.limits import limits
-from runtime_core.loop import control, stopping
+from runtime_core.loop import budget, control, stopping
 from runtime_core.models import Agent, Checkpoint, Message, Project, Run, Step, Thread, ToolCall
-from runtime_core.run_limits import requested
+from runtime_core.run_limits import RequestedLimits, requested
 from runtime_core.sanitize import canonical, storable, storable_text
 from runtime_core.scheduling import queue
 from runtime_core.scheduling.wake import wake_run
 from runtime_core.states import CallStatus, CheckpointReason, RunStatus
 from runtime_core.tools import ledger
 from runtime_core.transactions import one_commit
-from runtime_core.values import Actor, Audit, Json
+from runtime_core.values import Actor, Audit, Json, RunLimits, Usage
 
 NOT_IN_FORK = "Not executed: the run was forked before it ran."
 
@@ -139,15 +140,29 @@ def resume_run(actor: Actor, run: Run, limits: Mapping[str, Any] | None = None) 
         locked = Run.objects.select_for_update().get(id=run.id)
         bounds = requested({**limits_json(locked), **(limits or {})})
         seq = transitions.move(run.id, RunStatus.PENDING, "resume")
+        _refuse_spent(locked, bounds)
+        more = timedelta(seconds=bounds.deadline_s - locked.deadline_s)
         Run.objects.filter(id=run.id).update(
             max_steps=bounds.max_steps,
             max_tokens=bounds.max_tokens,
             max_cost_microusd=bounds.max_cost_microusd,
             deadline_s=bounds.deadline_s,
+            deadline_at=F("deadline_at") + more,
             error=None,
         )
         _audit("run.resumed", actor, locked, limits=dict(limits or {}))
     return _after(run, seq, due=True)
+
+
+def _refuse_spent(run: Run, bounds: RequestedLimits) -> None:
+    """A run whose budget is spent would only pause again."""
+    allowed = RunLimits(
+        bounds.max_steps, bounds.max_tokens, bounds.max_cost_microusd / 1e6, bounds.deadline_s
+    )
+    used = Usage(run.input_tokens, run.output_tokens, run.cost_microusd)
+    spent = budget.spent(allowed, run.steps, used)
+    if spent:
+        raise InvalidInput(f"limits: {spent} Give a higher total to go on.", field="limits")
 
 
 def retry_run(actor: Actor, run: Run) -> Run:

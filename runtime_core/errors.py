@@ -13,6 +13,7 @@
     ├── StateNotPlain         a state that would not come back from JSON as it is, refused where it is saved
     ├── ModelError            talking to a model failed
     │   ├── ModelUnavailable  RateLimited  ModelTimeout                     (retried)
+    │   ├── SchemaUnsupported                                               (once more, with plain schemas)
     │   └── ModelRejected  ContextTooLong  ModelRefused  ModelProtocolError  ScriptEnded  ModelNotConfigured
     └── ToolError             a tool could not run or failed
         ├── ToolFailed  ToolTimedOut  InvalidArguments  UnknownTool  SandboxUnavailable  WorkspaceError
@@ -32,6 +33,7 @@ class Retry(enum.Enum):
 
     NEVER = "never"
     BACKOFF = "backoff"
+    PLAIN_SCHEMAS = "plain_schemas"
     TELL_MODEL = "tell_model"
 
 
@@ -244,6 +246,13 @@ class ModelRejected(ModelError):
     """The model's service refused the request (authentication, unknown model, quota or bad request)."""
 
     code = "model_rejected"
+
+
+class SchemaUnsupported(ModelRejected):
+    """The model's service does not know something in the schema of a tool."""
+
+    code = "model_schema_unsupported"
+    retry = Retry.PLAIN_SCHEMAS
 
 
 class ContextTooLong(ModelError):

@@ -36,6 +36,8 @@ class RuntimeLimits:
     model_between_tokens_seconds: float = 30.0
     model_total_seconds: float = 300.0
     model_retries: int = 4
+    model_retries_per_run: int = 20
+    fallback_after: int = 2
     backoff_base_seconds: float = 1.0
     backoff_max_seconds: float = 60.0
     park_after_seconds: float = 3.0

@@ -24,6 +24,7 @@ from runtime_core.models import (
     Interrupt,
     Project,
     Run,
+    Step,
     Thread,
     ToolCall,
 )
@@ -139,6 +140,12 @@ def checkpoints(
     return paged(Checkpoint.objects.filter(run=run), ("id",), cursor, limit)
 
 
+def _models_used(run: Run) -> list[str]:
+    """Which models have answered: the agent's own, or a fallback where that one was not to be had."""
+    answered = Step.objects.filter(run=run, kind="model", status="succeeded")
+    return sorted({str(name) for name in answered.values_list("detail__model", flat=True) if name})
+
+
 def provenance(run: Run) -> dict[str, Any]:
     """What exactly runs: the agent's version and definition by digest, and where the run comes from."""
     version = run.agent_version
@@ -152,6 +159,8 @@ def provenance(run: Run) -> dict[str, Any]:
         "agent_digest": version.digest,
         "engine": definition.get("engine"),
         "model": definition.get("model"),
+        "fallback_models": definition.get("fallback_models", []),
+        "models_used": _models_used(run),
         "script": definition.get("script"),
         "tools": definition.get("tools", []),
         "called": [{"tool": tool, "schema_digest": digest} for tool, digest in schemas],

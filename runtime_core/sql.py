@@ -253,7 +253,8 @@ WITH was AS (
         stopped_at = CASE WHEN %(to)s IN ('interrupted', 'paused')
             THEN COALESCE(stopped_at, clock_timestamp()) END,
         claims_without_progress = 0,
-        model_failures = 0,
+        -- One that only waited for its next try goes on counting.
+        model_failures = CASE WHEN run.status = 'waiting' THEN run.model_failures ELSE 0 END,
         cancel_requested_at = CASE WHEN %(attempts)s > 0 THEN NULL ELSE cancel_requested_at END,
         pause_requested_at = NULL,
         error = COALESCE(%(error)s::jsonb, CASE WHEN %(attempts)s > 0 THEN NULL ELSE error END),

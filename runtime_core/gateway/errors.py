@@ -22,6 +22,7 @@ from runtime_core.errors import (
     ModelTimeout,
     ModelUnavailable,
     RateLimited,
+    SchemaUnsupported,
 )
 from runtime_core.limits import limits
 
@@ -33,6 +34,12 @@ _TOO_LONG = re.compile(
     r"|too many (input )?tokens|reduce the length",
     re.IGNORECASE,
 )
+_SCHEMA = re.compile(
+    r"invalid schema|schema.{0,60}(not supported|unsupported|not permitted|unknown|invalid)"
+    r"|(not supported|unsupported|unknown|invalid).{0,60}schema",
+    re.IGNORECASE,
+)
+_SCHEMA_STATUS = {400, 422}
 _TOO_LONG_STATUS = {400, 413, 422, 429}
 _AGAIN_STATUS = {408, 409, 425}
 _REJECTED_TYPES = {
@@ -116,6 +123,8 @@ def _kind(
         return ContextTooLong, "The conversation no longer fits the model"
     if isinstance(error, px.ModelConnectionError | px.ModelRequestTimeout):
         return _connection_kind(error, heard)
+    if status in _SCHEMA_STATUS and _SCHEMA.search(said):
+        return SchemaUnsupported, f"The model's provider does not know a tool's schema ({status})"
     where = status or "in its stream"
     for category, kind, sentence in _CATEGORIES:
         if isinstance(error, category):
@@ -127,16 +136,29 @@ def _kind(
     return ModelProtocolError, "The model's stream failed"
 
 
+_OUT_OF_QUOTA = "The quota at the model's provider is used up; raise it there, then retry the run"
+_BAD_KEY = (
+    "The model's provider refused the API key; give the workers a valid one, then retry the run"
+)
 _CATEGORIES: tuple[tuple[type[px.ModelAPIError], type[ModelError], str], ...] = (
-    (px.ModelQuotaExceededError, ModelRejected, "The quota at the model's provider is used up"),
+    (
+        px.ModelQuotaExceededError,
+        ModelRejected,
+        _OUT_OF_QUOTA,
+    ),
     (px.ModelRateLimitError, RateLimited, "The model's provider asks to slow down"),
     (px.ModelUnavailableError, ModelUnavailable, "The model's provider is not available"),
     (px.ModelServerError, ModelUnavailable, "The model's provider failed"),
-    (px.ModelAuthenticationError, ModelRejected, "The model's provider refused the API key"),
+    (
+        px.ModelAuthenticationError,
+        ModelRejected,
+        _BAD_KEY,
+    ),
     (
         px.ModelNotFoundError,
         ModelRejected,
-        "The model's provider does not know this model or address",
+        "The model's provider does not know this model or address; "
+        "correct the agent's `model` or the base URL, then start a new run",
     ),
     (px.ModelRequestRejectedError, ModelRejected, "The model's provider refused the request"),
 )

@@ -31,6 +31,7 @@ from runtime_core.gateway.errors import named
 from runtime_core.gateway.loop import LoopThread, timeouts
 from runtime_core.gateway.messages import sendable
 from runtime_core.gateway.pipe import Pipe
+from runtime_core.gateway.schemas import plain
 from runtime_core.gateway.usage import usage_of
 from runtime_core.gateway.values import Answer, ModelCall, TextDelta, ThinkingDelta
 from runtime_core.sanitize import storable_text
@@ -93,7 +94,9 @@ class Request:
             model,
             self._messages,
             model_settings=_settings(),
-            model_request_parameters=_parameters(self._call.instructions, self._call.tools),
+            model_request_parameters=_parameters(
+                self._call.instructions, self._call.tools, self._call.plain_schemas
+            ),
             instrument=False,
         )
         self._patience = Patience()
@@ -163,13 +166,17 @@ def _settings() -> ModelSettings:
     return ModelSettings(timeout=timeouts(), max_retries=0)  # type: ignore[typeddict-item]
 
 
-def _parameters(instructions: str, tools: Sequence[ToolSpec]) -> ModelRequestParameters:
+def _parameters(
+    instructions: str, tools: Sequence[ToolSpec], plain_schemas: bool
+) -> ModelRequestParameters:
     return ModelRequestParameters(
         function_tools=[
             ToolDefinition(
                 name=tool.name,
                 description=tool.description,
-                parameters_json_schema=dict(tool.schema),
+                parameters_json_schema=plain(tool.schema) if plain_schemas else dict(tool.schema),
+                # Strict makes pydantic-ai add to the schema what such a provider does not know.
+                strict=False if plain_schemas else None,
             )
             for tool in tools
         ],

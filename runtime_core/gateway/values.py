@@ -23,6 +23,8 @@ class ModelCall:
     instructions: str
     messages: tuple[ModelMessage, ...]
     tools: tuple[ToolSpec, ...] = ()
+    plain_schemas: bool = False
+    """Show the model the tools' schemas without what only some providers know."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from runtime_core.engines.port import (
     RunNode,
     View,
 )
+from runtime_core.loop import budget
 from runtime_core.loop.outcome import Ask, Done, Fail, Go, Outcome, Wait, target
 from runtime_core.loop.work import Work
 from runtime_core.models import Run
@@ -24,7 +25,7 @@ from runtime_core.tools import gate
 from runtime_core.tools.ledger import CallRecord
 from runtime_core.tracing import asked_span
 from runtime_core.transitions import NewEvent
-from runtime_core.values import SYSTEM, Asked, Audit, Json, Span
+from runtime_core.values import SYSTEM, Asked, Audit, Json, Span, Usage
 
 UNTIL_WOKEN = 10 * 365 * 86_400.0
 """Seconds of a wait that no clock ends: children end by themselves, each within its own deadline."""
@@ -63,21 +64,30 @@ class Continuation:
 
 
 def follow(
-    work: Work, calls: Sequence[CallRecord], text: str, *, answered: bool = True, begin: bool = True
+    work: Work,
+    calls: Sequence[CallRecord],
+    text: str,
+    *,
+    answered: bool = True,
+    begin: bool = True,
+    usage: Usage | None = None,
 ) -> Continuation:
     """What comes next for the run, given its calls as they will be after this commit.
 
     `begin` False begins and asks nothing more: somebody wants the run to stop, which the loop obeys after the commit.
+    Nor is anything begun that the budget has no room for, once this step and its `usage` are counted.
     A call that a person approved is not begun here: its approval is checked again right before it runs.
     """
     result = Continuation(Go(), list(calls))
+    used = work.usage + (usage or Usage())
+    has_room = budget.spent(work.limits, work.steps + 1, used) is None
     view = View(answered=answered, text=text, calls=tuple(calls), node=work.node)
     match work.engine.next_move(view):
-        case AskModel() if begin:
+        case AskModel() if begin and has_room:
             result.events.append(work.open_step("model", work.run.agent.name))
         case RunNode(name) if begin:
             result.events.append(work.open_step("node", name))
-        case RunCall(call) if begin and call.status is CallStatus.APPROVED and not call.approval:
+        case RunCall(call) if begin and has_room and _may_begin(call):
             executing = call.begun(work.claim)
             result.calls = [executing if c.id == call.id else c for c in calls]
             result.events += begin_events(work, executing)
@@ -96,6 +106,10 @@ def follow(
     if result.to.ended:
         result.audits.append(ended_audit(work.run, result.to))
     return result
+
+
+def _may_begin(call: CallRecord) -> bool:
+    return call.status is CallStatus.APPROVED and not call.approval
 
 
 def begin_events(work: Work, call: CallRecord) -> list[NewEvent]:

@@ -16,14 +16,14 @@ from runtime_core.engines.port import AskModel, RunCall, RunNode
 from runtime_core.errors import Fenced, InterlockError, StateUnusable, WorkerLost
 from runtime_core.events.publish import announce
 from runtime_core.limits import limits
-from runtime_core.loop import model_step, node_step, parked, restore, stopping, tool_step
+from runtime_core.loop import budget, model_step, node_step, parked, restore, stopping, tool_step
 from runtime_core.loop.continuation import ended_audit, follow
 from runtime_core.loop.control import Hold, watch
 from runtime_core.loop.ending import end
 from runtime_core.loop.outcome import Go, Outcome, Stop, target
 from runtime_core.loop.work import Work
 from runtime_core.models import Run
-from runtime_core.states import PARKED, RunStatus
+from runtime_core.states import PARKED, CallStatus, RunStatus
 from runtime_core.tools import ledger
 from runtime_core.tracing import run_span
 from runtime_core.transitions import StepCommit
@@ -110,10 +110,16 @@ def _step(work: Work, hold: Hold) -> Outcome:
             return model_step.take(work, hold)
         case RunNode():
             return node_step.take(work, hold, move)
+        case RunCall(call) if call.status is CallStatus.APPROVED and (spent := _spent(work)):
+            return Stop("budget", spent)
         case RunCall(call):
             return tool_step.take(work, hold, call)
         case _:
             return _settle(work)
+
+
+def _spent(work: Work) -> str | None:
+    return budget.spent(work.limits, work.steps, work.usage)
 
 
 def _wish(work: Work, hold: Hold) -> Stop | None:

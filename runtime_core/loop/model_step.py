@@ -6,7 +6,7 @@ from pydantic_ai.messages import ModelMessage
 
 from runtime_core import clock, gateway, ports
 from runtime_core.checkpoints import snapshot
-from runtime_core.errors import ContextTooLong, ModelError, ModelProtocolError
+from runtime_core.errors import ContextTooLong, ModelError, ModelProtocolError, ModelRefused
 from runtime_core.gateway import Answer, ModelCall, StreamStopped, TextDelta
 from runtime_core.gateway import messages as wire
 from runtime_core.ids import new_id
@@ -17,7 +17,9 @@ from runtime_core.loop.control import Hold
 from runtime_core.loop.deltas import DeltaWriter
 from runtime_core.loop.ending import closed, end
 from runtime_core.loop.outcome import Fail, Go, Outcome, Stop, Wait, checkpoint_reason
+from runtime_core.loop.retry import Again, Attempt
 from runtime_core.loop.work import OpenStep, Work, checkpoint_event
+from runtime_core.models import Step
 from runtime_core.states import CheckpointReason, RunStatus
 from runtime_core.tools import gate, ledger
 from runtime_core.tools.ledger import CallRecord
@@ -63,11 +65,12 @@ def _results(work: Work) -> list[ModelMessage]:
 
 def _model_call(work: Work, request: list[ModelMessage]) -> ModelCall:
     return ModelCall(
-        model=work.definition.get("model"),
+        model=work.attempt.model or work.definition.get("model"),
         script=work.definition.get("script"),
         instructions=work.definition.get("instructions", ""),
         messages=compaction.fitting(work, request),
         tools=tuple(tool.spec for tool in work.tools.values()),
+        plain_schemas=work.attempt.plain_schemas,
     )
 
 
@@ -119,7 +122,7 @@ def _save(
         said.append(wire.tool_results(ledger.told(call) for call in calls))  # type: ignore[misc]
         after = _given_up(work, calls, give_up)
     else:
-        after = follow(work, calls, deltas.text, begin=not hold.stop.is_set())
+        after = follow(work, calls, deltas.text, begin=not hold.stop.is_set(), usage=answer.usage)
     rows, bodies = work.say(step.index, said)
     rolling = snapshot.extend(work.rolling, bodies)
     reason = checkpoint_reason(after.outcome, CheckpointReason.PLAN)
@@ -143,6 +146,7 @@ def _save(
                         "finish_reason": answer.finish_reason,
                         "model": answer.model,
                         "calls": len(calls),
+                        **_differs(work.attempt),
                     },
                 )
             ],
@@ -166,9 +170,10 @@ def _save(
     work.weight += sum(map(len, bodies))
     work.calls = after.calls
     work.output = deltas.text
+    _close_span(span, "ok", answer, deltas.text, attempt=work.attempt)
+    work.attempt = work.attempt.after_success()
     if isinstance(after.outcome, Go) and (work.step is step):
         work.step = None
-    _close_span(span, "ok", answer, deltas.text)
     return after.outcome
 
 
@@ -218,34 +223,24 @@ def _failed(
     """No complete answer came: try again, now or later, or fail. Nothing of what came is executed or fed back."""
     failures = work.model_failures + 1
     message = ports.redactor().text(error.message)
-    wait = retry.delay(error, failures)
-    if error.data.get("empty") and failures >= limits().empty_answers_in_a_row:
-        wait = None
-    if isinstance(error, ContextTooLong) and compaction.tighten(work, _results(work)):
-        wait = 0.0  # once, with a shorter conversation
+    again = _again(work, error, failures)
     usage = error.data.get("usage") or Usage()
-    row = step_row(work, step, "failed", {"error": error.code, "message": message})
+    detail = {"error": error.code, "message": message, **_differs(work.attempt)}
     told = deltas.finish()
-    _close_span(span, "error", None, deltas.text, usage, error_code=error.code)
-    if wait is None:
-        retryable = not isinstance(error, ContextTooLong)
+    _close_span(
+        span, "error", None, deltas.text, usage, error_code=error.code, attempt=work.attempt
+    )
+    if again is None:
+        row = step_row(work, step, "failed", detail)
+        retryable = not isinstance(error, ContextTooLong | ModelRefused)
         failed = Fail(error.code, message, retryable=retryable)
         end(work, failed, steps=[row], events=told, usage=usage, model_failures=failures)
         return failed
-    told.append(
-        NewEvent(
-            "error",
-            {
-                "code": error.code,
-                "message": message,
-                "retryable": True,
-                "retry_in_s": round(wait, 1),
-            },
-            step.index,
-        )
-    )
-    if wait > limits().park_after_seconds:
-        later = Wait(wait)
+    row = step_row(work, step, "failed", {**detail, "next": again.attempt.stored()})
+    told.append(_failure_event(step, error, message, again, work.attempt))
+    work.attempt = again.attempt
+    if again.seconds > limits().park_after_seconds:
+        later = Wait(again.seconds)
         end(work, later, steps=[row], events=told, usage=usage, model_failures=failures)
         return later
     work.commit(
@@ -259,8 +254,47 @@ def _failed(
         )
     )
     work.step = None
-    hold.stop.wait(wait)
+    pause(hold, again.seconds)
     return Go()
+
+
+def pause(hold: Hold, seconds: float) -> None:
+    """Hold the run for so short a time that letting it go would take longer; ends at once when it must stop."""
+    hold.stop.wait(seconds)
+
+
+def _again(work: Work, error: ModelError, failures: int) -> Again | None:
+    """How the model is asked once more; None: the run gives up."""
+    if error.data.get("empty") and failures >= limits().empty_answers_in_a_row:
+        return None
+    if isinstance(error, ContextTooLong):
+        shorter = compaction.tighten(work, _results(work))
+        return Again(0.0, work.attempt) if shorter else None  # once, with a shorter conversation
+    failed = Step.objects.filter(
+        run_id=work.run_id, kind="model", status="failed", attempt=work.run.attempt
+    )
+    counted = retry.Failures(failures, failed.count() + 1)
+    return retry.after(error, counted, work.attempt, work.definition.get("fallback_models", ()))
+
+
+def _failure_event(
+    step: OpenStep, error: ModelError, message: str, again: Again, before: Attempt
+) -> NewEvent:
+    data: dict[str, Json] = {
+        "code": error.code,
+        "message": message,
+        "retryable": True,
+        "retry_in_s": round(again.seconds, 1),
+    }
+    if again.attempt.model != before.model:
+        data["next_model"] = again.attempt.model
+    return NewEvent("error", data, step.index)
+
+
+def _differs(attempt: Attempt) -> dict[str, Json]:
+    """What a step and its span say of a request that was not the agent's plain one."""
+    said: dict[str, Json] = {"fallback": attempt.model} if attempt.model else {}
+    return said | ({"plain_schemas": True} if attempt.plain_schemas else {})
 
 
 def step_row(work: Work, step: OpenStep, status: str, detail: dict[str, Json]) -> dict[str, Json]:
@@ -314,8 +348,10 @@ def _close_span(
     text: str,
     usage: Usage | None = None,
     error_code: str = "",
+    attempt: Attempt | None = None,
 ) -> None:
     attrs: dict[str, Json] = {"error": error_code} if error_code else {}
+    attrs |= _differs(attempt) if attempt else {}
     if answer:
         attrs |= {
             "model": answer.model,

@@ -20,6 +20,7 @@ from runtime_core.engines import engine_of
 from runtime_core.errors import SealBroken, StateUnusable
 from runtime_core.gateway import messages as wire
 from runtime_core.loop.children import with_children
+from runtime_core.loop.retry import Attempt
 from runtime_core.loop.work import Work
 from runtime_core.models import Checkpoint, Message, Run, Step, ToolPermission
 from runtime_core.tools import ledger, registry, workspace
@@ -71,6 +72,7 @@ def restore(claim: Claim, run: Run) -> Work:
         usage=Usage(run.input_tokens, run.output_tokens, run.cost_microusd),
         workspace=place,
         model_failures=run.model_failures,
+        attempt=_attempt(run),
         graph=graph,
         cut=verified.state.get("cut", 0),
         weight=sum(len(body) for _, _, body in rows),
@@ -142,6 +144,15 @@ def _graph(
     whole = max((n for n, row in enumerate(rows) if row.reason == graph_state.WHOLE), default=0)
     states = [snapshot.verify(row, own).state for row in rows[whole:]]
     return graph_state.fold(states, GraphState(values={"input": wire.prompt_of(history)}))
+
+
+def _attempt(run: Run) -> Attempt:
+    """How the next model request is made: as the last one that failed left it."""
+    if not run.model_failures:
+        return Attempt()
+    failed = Step.objects.filter(run_id=run.id, kind="model", status="failed").order_by("-index")
+    detail = failed.values_list("detail", flat=True).first()
+    return Attempt.of((detail or {}).get("next"))
 
 
 def _own_tools(definition: dict[str, Any], tools: Any) -> dict[str, Tool]:

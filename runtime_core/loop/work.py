@@ -19,6 +19,7 @@ from runtime_core.engines.port import Engine, View
 from runtime_core.events.publish import announce_soon
 from runtime_core.gateway import messages as wire
 from runtime_core.limits import limits
+from runtime_core.loop.retry import Attempt
 from runtime_core.models import Run
 from runtime_core.sanitize import canonical
 from runtime_core.states import CheckpointReason, RunStatus
@@ -61,6 +62,8 @@ class Work:
     usage: Usage
     workspace: Path | None = None
     model_failures: int = 0
+    attempt: Attempt = field(default_factory=Attempt)
+    """How the next model request differs from the plain one, after failures."""
     output: str = ""
     cut: int = 0
     """How many of the thread's oldest messages the model is no longer sent; they stay stored."""
