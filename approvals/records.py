@@ -6,12 +6,13 @@ from typing import Any
 
 from approvals.models import VOTES, Decision
 from approvals.opinion import Opinion
-from runtime_core import ports
+from runtime_core import ports, scope
 from runtime_core.models import Interrupt
 from runtime_core.sanitize import storable_text
 from runtime_core.values import Actor, Audit
 
 
+@scope.of_run(lambda interrupt, *_, **__: interrupt.run)
 def keep_decision(
     interrupt: Interrupt,
     actor: Actor,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from approvals.models import Revision
-from runtime_core import ports
+from runtime_core import ports, scope
 from runtime_core.decisions import Locked
 from runtime_core.models import Interrupt
 from runtime_core.sanitize import storable_text
@@ -12,6 +12,7 @@ from runtime_core.values import Actor
 ASKED, EDITED, PROPOSED, UNDONE, POLICY = "asked", "edited", "proposed", "undone", "policy"
 
 
+@scope.of_run(lambda locked, *_, **__: locked.run)
 def keep(locked: Locked, cause: str, actor: Actor | None = None, comment: str = "") -> Revision:
     """Keep the version that stands, unless it is kept already."""
     interrupt, call = locked.interrupt, locked.tool_call

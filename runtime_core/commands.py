@@ -18,7 +18,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from pydantic_ai.messages import ModelResponse
 
-from runtime_core import agents, new_run, ports, transitions
+from runtime_core import agents, new_run, ports, scope, transitions
 from runtime_core.checkpoints import snapshot
 from runtime_core.checkpoints import store as checkpoints
 from runtime_core.errors import (
@@ -50,7 +50,8 @@ def create_thread(
     actor: Actor, project: Project, metadata: Mapping[str, Json] | None = None
 ) -> Thread:
     """A new conversation."""
-    shown = ports.redactor().redact(_metadata(metadata)).value
+    with scope.within(project.id):
+        shown = ports.redactor().redact(_metadata(metadata)).value
     return Thread.objects.create(project=project, created_by_id=_person(actor), metadata=shown)
 
 

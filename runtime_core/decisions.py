@@ -17,7 +17,7 @@ from django.db.models import BooleanField, ExpressionWrapper, Q, Value
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from runtime_core import ports, states, transitions
+from runtime_core import ports, scope, states, transitions
 from runtime_core.checkpoints import store as checkpoints
 from runtime_core.errors import (
     AlreadyDecided,
@@ -94,6 +94,7 @@ def check_current(locked: Locked, version: int, digest: str) -> None:
         raise StaleVersion()
 
 
+@scope.of_run(lambda locked, **_: locked.run)
 def settle(
     locked: Locked,
     *,
@@ -200,7 +201,10 @@ def _end_call(call: ToolCall, status: CallStatus, value: Json) -> None:
     clean = storable(value)
     call.status = status.value
     call.result_text = clean if isinstance(clean, str) else canonical(clean)
-    call.result_redacted = ports.redactor().redact(clean).value
+    gate = ports.redactor()
+    says_the_tool = status in (CallStatus.SKIPPED, CallStatus.SUCCEEDED)
+    done = gate.of_tool(call.tool, clean) if says_the_tool else gate.redact(clean)
+    call.result_redacted = done.value
     call.ended_at = timezone.now()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from django.db import IntegrityError
 from django.db.models import Max
 
-from runtime_core import ports, transitions
+from runtime_core import ports, scope, transitions
 from runtime_core.errors import ThreadBusy
 from runtime_core.gateway import messages as wire
 from runtime_core.models import AgentVersion, Message, Run, Thread
@@ -34,7 +34,10 @@ def insert(
     path: Sequence[Sequence[str]] = (),
 ) -> Run:
     """A pending run of that version, in the caller's transaction; ThreadBusy if another one has the thread."""
-    shown = ports.redactor().text(text)
+    with scope.within(thread.project_id, version.agent_id):
+        gate = ports.redactor()
+        shown, noted = gate.text(text), gate.redact(dict(metadata or {})).value
+        by_way_of = gate.redact([list(part) for part in path]).value
     try:
         with one_commit("insert"):
             return Run.objects.create(
@@ -45,10 +48,10 @@ def insert(
                 created_by_id=created_by,
                 parent=parent,
                 parent_call=parent_call,
-                path=ports.redactor().redact([list(part) for part in path]).value,
+                path=by_way_of,
                 title=_title(shown),
                 input=shown,
-                metadata=ports.redactor().redact(dict(metadata or {})).value,
+                metadata=noted,
                 max_steps=bounds.max_steps,
                 max_tokens=bounds.max_tokens,
                 max_cost_microusd=bounds.max_cost_microusd,

@@ -38,6 +38,14 @@ class Redactor(Protocol):
     def text(self, text: str) -> str: ...
     def stream(self) -> TextStream: ...
 
+    def of_tool(self, tool: str, value: Json) -> Redacted:
+        """What people may see of a tool's arguments or result."""
+        ...
+
+    def withholds(self, tool: str) -> bool:
+        """True if nothing of what this tool says may be shown."""
+        ...
+
 
 class AuditLog(Protocol):
     """Keeps audit entries in the caller's transaction: they commit with what they tell of, or not at all."""

@@ -12,7 +12,7 @@ from typing import Any
 from django.db.models import F, Value
 from django.db.models.functions import Least, Now
 
-from runtime_core import ports, transitions
+from runtime_core import ports, scope, transitions
 from runtime_core.decisions import Locked
 from runtime_core.errors import (
     InvalidArguments,
@@ -30,6 +30,7 @@ from runtime_core.transitions import NewEvent
 from runtime_core.values import Actor, ApprovalTerms, Json, Verdict
 
 
+@scope.of_run(lambda locked, *_, **__: locked.run)
 def change(locked: Locked, actor: Actor, args: dict[str, Json]) -> None:
     """These arguments instead, as the next version; InvalidPayload if tool or permissions refuse them."""
     interrupt, call = locked.interrupt, locked.tool_call
@@ -78,6 +79,7 @@ def check_undoable(locked: Locked, version: int) -> None:
         raise UndoClosed("The run has gone on already; the decision can no longer be taken back.")
 
 
+@scope.of_run(lambda locked, *_, **__: locked.run)
 def reopen(locked: Locked, args_text: str, *, editor_id: int | None, is_edited: bool) -> None:
     """The interrupt again, as the next version with these arguments; only after `check_undoable`."""
     interrupt, call, run = locked.interrupt, locked.tool_call, locked.run
@@ -99,6 +101,7 @@ def reopen(locked: Locked, args_text: str, *, editor_id: int | None, is_edited: 
         transitions.move(run.id, RunStatus.INTERRUPTED, "undone")
 
 
+@scope.of_run(lambda locked, *_, **__: locked.run)
 def tell(locked: Locked, message: str) -> None:
     """Say what happened among the run's events."""
     data: dict[str, Json] = {
@@ -132,7 +135,7 @@ def _check(locked: Locked, text: str) -> None:
 def _write_args(call: ToolCall, text: str) -> None:
     call.args_text = text
     call.args_digest = ledger.digest_of(text)
-    call.args_redacted = ledger.redacted_args(text)
+    call.args_redacted = ledger.redacted_args(call.tool, text)
     call.idempotency_key = ledger.key_of(call.run_id, call.step, call.position, text)
 
 

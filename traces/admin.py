@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
+import traces.admin_redaction  # noqa: F401  (registers its pages)
 from runtime_core.admin_forms import LookOnly
 from traces.models import AuditEntry, SpanRow
 

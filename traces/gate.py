@@ -15,9 +15,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from django.apps import apps
 from django.conf import settings
 
 if TYPE_CHECKING:
+    from traces.policies.redactor import Gate
     from traces.redact import Engine
 
 VERSION = 1
@@ -30,9 +32,16 @@ SECRET_NAMES = re.compile(
 OWN_LOG_FIELDS = frozenset({"level", "timestamp", "logger"})
 
 
+def redactor() -> Gate:
+    """The redactor of this process, for what is about to be an event; `on` gives it for other surfaces."""
+    from traces.policies.redactor import Gate
+
+    return Gate(engine())
+
+
 @functools.cache
-def redactor() -> Engine:
-    """The redactor of this process; it knows the process's own credentials."""
+def engine() -> Engine:
+    """The engine under every policy; it knows the process's own credentials."""
     from traces.redact import (
         Engine,
         usable_known_values,
@@ -76,9 +85,14 @@ def clean_log_line(
 
 def _clean(value: Any) -> Any:
     try:
-        return redactor().redact(value if _is_json(value) else str(value)).value
+        return _for_logs().redact(value if _is_json(value) else str(value)).value
     except Exception:  # noqa: BLE001 (whatever goes wrong, the raw value must not pass)
         return WITHHELD
+
+
+def _for_logs() -> Gate | Engine:
+    # Before the apps are loaded there are no models, and so no policies.
+    return redactor().on("log") if apps.ready else engine()
 
 
 def _is_json(value: Any) -> bool:

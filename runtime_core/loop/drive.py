@@ -11,7 +11,7 @@ import structlog
 from django.db import Error as DatabaseError
 from django.db import InterfaceError, OperationalError, connection
 
-from runtime_core import clock, ports, transitions
+from runtime_core import clock, ports, scope, transitions
 from runtime_core.engines.port import AskModel, RunCall, RunNode
 from runtime_core.errors import Fenced, InterlockError, StateUnusable, WorkerLost
 from runtime_core.events.publish import announce
@@ -81,6 +81,11 @@ def _abandon_spans(claim: Claim) -> None:
 def drive(claim: Claim, hold: Hold) -> None:
     """Take steps until the outcome is that this worker no longer holds the run."""
     run = restore.load_run(claim)
+    with scope.within(run.project_id, run.agent_id):
+        _drive_loaded(claim, hold, run)
+
+
+def _drive_loaded(claim: Claim, hold: Hold, run: Run) -> None:
     announce(run.id, run.last_seq, run.project_id, inbox=False)
     ports.spans().write([run_span(run, claim.epoch)])
     try:

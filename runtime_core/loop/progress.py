@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import threading
 
 from django.db import connection
@@ -19,9 +20,10 @@ EVERY_SECONDS = 0.2
 class ProgressWriter:
     """Takes messages from any thread without making it wait; one thread of its own writes the latest of them."""
 
-    def __init__(self, work: Work, step: int) -> None:
+    def __init__(self, work: Work, step: int, tool: str) -> None:
         self._work = work
         self._step = step
+        self._withheld = ports.redactor().withholds(tool)
         self._latest: list[tuple[str, float | None]] = []
         self._lock = threading.Lock()
         self._closed = threading.Event()
@@ -32,13 +34,15 @@ class ProgressWriter:
     def __call__(self, message: str, fraction: float | None) -> None:
         """Take one message; those that come faster than they are written are joined, those beyond the bound dropped."""
         with self._lock:
-            if self._events >= EVENTS_PER_CALL or self._bytes >= BYTES_PER_CALL:
+            if self._withheld or self._events >= EVENTS_PER_CALL or self._bytes >= BYTES_PER_CALL:
                 return
             self._bytes += len(message.encode("utf-8", "replace"))
             self._latest.append((message, fraction))
             if self._thread is None:
+                # Whose data it is, is known to this thread's context.
+                run = contextvars.copy_context().run
                 self._thread = threading.Thread(
-                    target=self._run, name="interlock-progress", daemon=True
+                    target=run, args=(self._run,), name="interlock-progress", daemon=True
                 )
                 self._thread.start()
 

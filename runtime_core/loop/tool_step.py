@@ -98,7 +98,7 @@ def _facts(call: CallRecord, tool: Tool | None) -> Facts:
 
 def _perform(work: Work, hold: Hold, call: CallRecord, tool: Tool) -> Outcome:
     step = _opened(work)
-    progress = ProgressWriter(work, step.index)
+    progress = ProgressWriter(work, step.index, call.tool)
     span = _open_span(work, step, call)
     try:
         with outside("tool"):

@@ -47,7 +47,7 @@ def authorise(
             args_text=call.args_text,
             schema_digest="",
             idempotency_key=key,
-            args_redacted=ledger.redacted_args(call.args_text),
+            args_redacted=ledger.redacted_args(call.tool, call.args_text),
         )
         record = _judge(record, tools.get(call.tool), tools, rules)
         records.append(_ask_if_repeated(record, tools.get(call.tool), run_id, records))

@@ -97,7 +97,7 @@ class CallRecord:
         return self.evolve(
             status=CallStatus(outcome.status),
             result_text=result if isinstance(result, str) else canonical(result),
-            result_redacted=ports.redactor().redact(result).value,
+            result_redacted=ports.redactor().of_tool(self.tool, result).value,
             truncated=truncated or outcome.truncated,
             error_code=outcome.error_code,
         )
@@ -230,13 +230,13 @@ def changed_row(before: CallRecord, after: CallRecord) -> dict[str, Json]:
     }
 
 
-def redacted_args(args_text: str) -> Json:
+def redacted_args(tool: str, args_text: str) -> Json:
     """The arguments as people may see them: a JSON value, or the bounded text where they are none."""
     try:
         value = json.loads(args_text)
     except (ValueError, RecursionError):
         value = clip(storable_text(args_text), 4_000)[0]
-    return ports.redactor().redact(value).value
+    return ports.redactor().of_tool(tool, value).value
 
 
 def told(call: CallRecord) -> tuple[str, str, str, str]:

@@ -35,9 +35,9 @@ def log() -> Iterator[io.StringIO]:
 def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     value = "Zx-mother-of-pearl-77-unlike-any-token"
     monkeypatch.setenv("SOME_PROVIDER_API_KEY", value)
-    gate.redactor.cache_clear()
+    gate.engine.cache_clear()
     yield value
-    gate.redactor.cache_clear()
+    gate.engine.cache_clear()
 
 
 def test_it_knows_the_credentials_of_the_process(known: str) -> None:

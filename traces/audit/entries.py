@@ -8,10 +8,12 @@ from typing import Any
 
 from django.db import transaction
 
-from runtime_core import clock, ports
+from runtime_core import clock
 from runtime_core.sanitize import canonical, storable
+from runtime_core.scope import Scope
 from runtime_core.values import Audit, Json
 from traces.audit.chain import commitment
+from traces.gate import redactor
 from traces.models import AuditEntry, AuditPayload
 
 PAYLOAD_BYTES = 64_000
@@ -31,7 +33,7 @@ class Log:
 
 
 def _rows(entry: Audit) -> tuple[AuditEntry, AuditPayload]:
-    clean = ports.redactor()
+    clean = redactor().on("audit", Scope(entry.project_id) if entry.project_id else None)
     body = _payload_text(clean.redact(dict(entry.data)).value)
     salt = os.urandom(32)
     name = clean.text(entry.actor.name)[:150]

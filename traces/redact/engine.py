@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from traces.redact.known import KnownValues
 from traces.redact.marker import WITHHELD, Marker, Span, merge_spans
 from traces.redact.stream import TextStream
 from traces.redact.text import find_all
-from traces.redact.value import OutOfTimeError, Walk, without_markers
+from traces.redact.value import OutOfTimeError, Walk, without_allowed, without_markers
 
 # One value may take this long; what takes longer is withheld.
 MAX_SECONDS = 5.0
@@ -33,10 +34,19 @@ class Engine:
     `[WITHHELD:redactor_error]`.
     """
 
-    def __init__(self, *, key: bytes, known_values: Iterable[str] = (), version: int = 1) -> None:
+    def __init__(
+        self,
+        *,
+        key: bytes,
+        known_values: Iterable[str] = (),
+        version: int = 1,
+        allowed: Callable[[str], bool] | None = None,
+    ) -> None:
+        """`allowed` says which data of people may stay; it is never asked about secrets."""
         self.version = version
+        self.marker = Marker(key)
         self._key = key
-        self._marker = Marker(key)
+        self._allowed = allowed
         self._known = KnownValues(known_values)
 
     def redact(self, value: Any) -> Redacted:
@@ -62,8 +72,17 @@ class Engine:
     def with_known_values(self, values: Iterable[str]) -> Engine:
         """Return an engine with the same key that also knows these values."""
         return Engine(
-            key=self._key, known_values=(*self._known.values, *values), version=self.version
+            key=self._key,
+            known_values=(*self._known.values, *values),
+            version=self.version,
+            allowed=self._allowed,
         )
+
+    def with_allowed(self, allowed: Callable[[str], bool]) -> Engine:
+        """Return the same engine, but for data of people that may stay."""
+        engine = copy.copy(self)
+        engine._allowed = allowed
+        return engine
 
     # What the stream needs to work piece by piece.
 
@@ -73,19 +92,20 @@ class Engine:
 
     def spans(self, text: str) -> list[Span]:
         """Return what is to be removed from plain text, in order."""
-        return without_markers(text, merge_spans(find_all(text, self._known.find)))
+        found = without_allowed(text, find_all(text, self._known.find), self._allowed)
+        return without_markers(text, merge_spans(found))
 
     def mark(self, span: Span, text: str) -> str:
         """Return the marker of a span."""
         value = span.value if span.value is not None else text[span.start : span.end]
-        return self._marker.render(span.label, value)
+        return self.marker.render(span.label, value)
 
     def known_open_from(self, text: str) -> int:
         """Return where an unfinished known value at the end of the text may begin."""
         return self._known.open_from(text)
 
     def _walk(self) -> Walk:
-        return Walk(self._known, self._marker, _deadline(MAX_SECONDS))
+        return Walk(self._known, self.marker, _deadline(MAX_SECONDS), self._allowed)
 
 
 def _deadline(seconds: float) -> Callable[[], bool]:

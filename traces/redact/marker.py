@@ -11,6 +11,8 @@ WITHHELD = "[WITHHELD:redactor_error]"
 
 # Values of these classes can be guessed by trying them all, so even a keyed tag says too much.
 LOW_ENTROPY = frozenset({"phone", "ssn", "card", "cn_id", "email", "iban", "pin", "otp_code"})
+# What tells of people rather than opens something.
+PERSONAL = frozenset({"phone", "ssn", "card", "cn_id", "email", "iban"})
 _TAGGED_FROM = 12
 
 MARKER = re.compile(r"\[(?:REDACTED|WITHHELD):[a-z0-9_]{1,40}(?:#[0-9a-f]{4})?\]")

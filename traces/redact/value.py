@@ -17,7 +17,7 @@ from traces.redact.hints import Hints, is_secret_name
 from traces.redact.keys import Key, classify_key
 from traces.redact.known import KnownValues
 from traces.redact.literal import is_placeholder, is_secret_quoted
-from traces.redact.marker import MARKER, WITHHELD, Marker, Span, merge_spans
+from traces.redact.marker import MARKER, PERSONAL, WITHHELD, Marker, Span, merge_spans
 from traces.redact.plain import MAX_INT_BITS, json_key, plain_form, unused_name
 from traces.redact.text import find_all
 
@@ -42,7 +42,14 @@ class OutOfTimeError(Exception):
 class Walk:
     """One redaction of one value: walks it, counts what it removes, gives up at its limits."""
 
-    def __init__(self, known: KnownValues, marker: Marker, out_of_time: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        known: KnownValues,
+        marker: Marker,
+        out_of_time: Callable[[], bool],
+        allowed: Callable[[str], bool] | None = None,
+    ) -> None:
+        self._allowed = allowed
         self.counts: Counter[str] = Counter()
         self._known = known
         self._marker = marker
@@ -113,7 +120,7 @@ class Walk:
             return text
         if whole and text.strip() and not is_placeholder(text):
             return self._mark(key.label if key else "secret", text)
-        if key is not None and self._is_secret(text, key):
+        if key is not None and self._is_secret(text, key) and not self._may_stay(key.label, text):
             return self._mark(key.label, text)
         if self._is_key_line(text):
             return self._mark("private_key", text)
@@ -155,6 +162,7 @@ class Walk:
             key is not None
             and key.label in ("phone", "ssn", "card", "otp_code")
             and number >= 1_000
+            and not self._may_stay(key.label, str(number))
         ):
             return self._mark(key.label, str(number))
         written = str(number)
@@ -162,6 +170,9 @@ class Walk:
             redacted = self.text(written, 0, MAX_JSON_LEVELS)
             return number if redacted == written else redacted
         return number
+
+    def _may_stay(self, label: str, value: str) -> bool:
+        return self._allowed is not None and label in PERSONAL and self._allowed(value)
 
     def _mark(self, label: str, value: str) -> str:
         self.counts[label] += 1
@@ -250,6 +261,7 @@ class Walk:
             return text
         parts: list[str] = []
         at = 0
+        spans = without_allowed(text, spans, self._allowed)
         for span in without_markers(text, merge_spans(spans)):
             value = span.value if span.value is not None else text[span.start : span.end]
             self.counts[span.label] += 1
@@ -258,6 +270,20 @@ class Walk:
             at = span.end
         parts.append(text[at:])
         return "".join(parts)
+
+
+def without_allowed(
+    text: str, spans: list[Span], allowed: Callable[[str], bool] | None
+) -> list[Span]:
+    """Leave out data of people that may stay; a secret never may."""
+    if allowed is None:
+        return spans
+    return [
+        span
+        for span in spans
+        if span.label not in PERSONAL
+        or not allowed(span.value if span.value is not None else text[span.start : span.end])
+    ]
 
 
 def without_markers(text: str, spans: list[Span]) -> list[Span]:

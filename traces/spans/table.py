@@ -11,10 +11,12 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from runtime_core import ports
 from runtime_core.sanitize import clip, storable, storable_text
 from runtime_core.values import Json, Span
+from traces.gate import redactor
 from traces.models import SpanRow
+from traces.policies.redactor import Gate, scope_of_run
+from traces.redact import Redacted
 
 PAYLOAD_BYTES = 64_000
 ATTRS_BYTES = 4_000
@@ -90,14 +92,15 @@ def _ended(start: Span, end: Span) -> Span:
 
 def _clean(span: Span) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     counts: dict[str, int] = {}
-    parts = list(_payloads(span, counts))
-    attrs = _attrs(dict(span.attrs), counts)
+    gate = redactor().on("span", scope_of_run(span.run_id))
+    parts = list(_payloads(span, gate, counts))
+    attrs = _attrs(dict(span.attrs), gate, counts)
     row = {
         "id": span.id,
         "run_id": span.run_id,
         "parent_id": span.parent_id,
         "kind": span.kind[:16],
-        "name": storable_text(_redact(span.name, counts))[:200],
+        "name": storable_text(_counted(gate.redact(span.name), counts))[:200],
         "status": span.status,
         "epoch": span.epoch,
         "step": span.step,
@@ -112,11 +115,12 @@ def _clean(span: Span) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return row, parts
 
 
-def _payloads(span: Span, counts: dict[str, int]) -> Iterator[dict[str, Any]]:
+def _payloads(span: Span, gate: Gate, counts: dict[str, int]) -> Iterator[dict[str, Any]]:
     for part, value in (("input", span.input), ("output", span.output)):
         if value is None:
             continue
-        text = json.dumps(storable(_redact(value, counts)), ensure_ascii=False)
+        done = gate.of_tool(span.name, value) if span.kind == "tool" else gate.redact(value)
+        text = json.dumps(storable(_counted(done, counts)), ensure_ascii=False)
         body, truncated = clip(text, PAYLOAD_BYTES)
         yield {
             "id": span.id,
@@ -127,15 +131,14 @@ def _payloads(span: Span, counts: dict[str, int]) -> Iterator[dict[str, Any]]:
         }
 
 
-def _attrs(attrs: dict[str, Json], counts: dict[str, int]) -> str:
-    text = json.dumps(storable(_redact(attrs, counts)), ensure_ascii=False)
+def _attrs(attrs: dict[str, Json], gate: Gate, counts: dict[str, int]) -> str:
+    text = json.dumps(storable(_counted(gate.redact(attrs), counts)), ensure_ascii=False)
     if len(text.encode()) > ATTRS_BYTES:
         return json.dumps({"withheld": "too large", "bytes": len(text.encode())})
     return text
 
 
-def _redact(value: Json, counts: dict[str, int]) -> Any:
-    done = ports.redactor().redact(value)
+def _counted(done: Redacted, counts: dict[str, int]) -> Any:
     for label, number in done.counts.items():
         counts[label] = counts.get(label, 0) + number
     return done.value
