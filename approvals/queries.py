@@ -55,6 +55,7 @@ class Shown:
     args: Json
     schema: dict[str, Json]
     preview: Json
+    viewer: Any = None
 
     @property
     def allowed_actions(self) -> tuple[str, ...]:
@@ -159,6 +160,7 @@ def shown_to(user: Any, interrupt: Interrupt, token_project: uuid.UUID | None = 
         args=facts["args"] if is_raw else _ordered(interrupt.tool_call.args_redacted, schema),
         schema=schema,
         preview=_preview(interrupt, facts["args"]) if is_raw else None,
+        viewer=user,
     )
 
 
