@@ -18,7 +18,7 @@ ARGS ?=
 # Tests run in as many processes as this, each on services of its own; 0: in one, as a debugger wants it.
 WORKERS ?= 2
 
-.PHONY: help up demo test lint bench evals requirements browser clean
+.PHONY: help up demo test lint bench faults evals requirements browser clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -41,6 +41,9 @@ lint: $(DEV) ## Check style, types, layers, migrations and templates
 
 bench: $(DEV) ## Measure, and print the table of docs/performance.md
 	$(PY) -m benchmarks $(ARGS)
+
+faults: $(DEV) ## Kill, stop and starve it in every way there is (ARGS=--mutants shows that this finds what it should)
+	@$(PY) -m tests.faults $(ARGS)
 
 evals: $(DEV) ## Score the scripted agents
 	$(PY) -m evals $(ARGS)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from django.urls import path
 
-from approvals import side_views, views
+from approvals import views
 from approvals.notify import views as notify
 
 urlpatterns = [
     path("inbox/", views.inbox, name="inbox"),
     path("inbox/<uuid:interrupt_id>/", views.interrupt, name="interrupt"),
-    path("inbox/<uuid:interrupt_id>/undo/", side_views.undo, name="interrupt_undo"),
-    path("inbox/<uuid:interrupt_id>/override/", side_views.override, name="interrupt_override"),
-    path("inbox/<uuid:interrupt_id>/policy/", side_views.policy, name="interrupt_policy"),
     path("notifications/", notify.notifications, name="notifications"),
     path("settings/notifications/", notify.settings_page, name="notification-settings"),
 ]

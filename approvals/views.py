@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -14,9 +12,8 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
-from approvals import changing, commands, pages, queries
+from approvals import commands, pages, queries
 from approvals.decision_form import DecisionForm, empty_form, error_field, read_form
-from approvals.opinion import Opinion
 from approvals.queries import Filters, Shown
 from runtime_core.errors import DecisionConflict, InvalidPayload, NotAllowed, NotFound
 from runtime_core.sanitize import storable_text
@@ -41,16 +38,17 @@ def interrupt(request: HttpRequest, interrupt_id: uuid.UUID) -> HttpResponse:
     """One request beside the list; a POST decides on it, bound to the version and digest in its
     form.
     """
-    if request.method == "POST":
-        return _decide(request, interrupt_id)
     try:
-        changing.keep_current(queries.get(request.user, interrupt_id))
         shown = queries.shown_to(request.user, queries.get(request.user, interrupt_id))
     except NotFound as error:
+        if request.method == "POST":
+            _refuse_unseen(request, interrupt_id)
         raise Http404(error.message) from None
+    if request.method == "POST":
+        return _decide(request, shown)
     if shown.is_raw:
         commands.record_viewing(actor_of(request), shown.interrupt)
-    return answer(request, shown, empty_form(shown))
+    return _page(request, shown, empty_form(shown))
 
 
 def filters_of(request: HttpRequest) -> Filters:
@@ -70,28 +68,15 @@ def actor_of(request: HttpRequest) -> Actor:
     return Actor(user.pk, user.get_username(), via="web", superuser=user.is_superuser)
 
 
-def shown_to(request: HttpRequest, interrupt_id: uuid.UUID) -> Shown:
-    """The request that a form is about. A stranger's attempt is kept in the audit, and answered as if
-    there were nothing.
-    """
+def _decide(request: HttpRequest, shown: Shown) -> HttpResponse:
+    form = read_form(_first_values(request.POST), shown)
+    if form.has_errors and shown.ruling.may and shown.interrupt.status == InterruptStatus.OPEN:
+        return _page(request, shown, form, status=422)
     try:
-        return queries.shown_to(request.user, queries.get(request.user, interrupt_id))
-    except NotFound as error:
-        opinion = Opinion(request.POST.get("action", "")[:20], 0, "")
-        with suppress(NotFound):
-            commands.admit(actor_of(request), interrupt_id, opinion)
-        raise Http404(error.message) from None
-
-
-def use(
-    request: HttpRequest, shown: Shown, form: DecisionForm, act: Callable[[], object]
-) -> HttpResponse:
-    """Do what the form asks, and answer with what is there then; a conflict keeps what was typed."""
-    try:
-        act()
+        commands.decide(actor_of(request), shown.interrupt.id, form.opinion())
     except InvalidPayload as error:
         form.errors[error_field(error)] = error.message
-        return answer(request, shown, form, status=422)
+        return _page(request, shown, form, status=422)
     except DecisionConflict as error:
         return _conflict(request, shown, form, error)
     except NotAllowed as error:
@@ -101,21 +86,6 @@ def use(
     return _receipt(request, shown)
 
 
-def _decide(request: HttpRequest, interrupt_id: uuid.UUID) -> HttpResponse:
-    shown = shown_to(request, interrupt_id)
-    form = read_form(_first_values(request.POST), shown)
-    if form.has_errors and shown.ruling.may and shown.interrupt.status == InterruptStatus.OPEN:
-        return answer(request, shown, form, status=422)
-    actor = actor_of(request)
-
-    def act() -> object:
-        if form.is_proposal:
-            return changing.propose(actor, interrupt_id, form.opinion())
-        return commands.decide(actor, interrupt_id, form.opinion(), undoable=True)
-
-    return use(request, shown, form, act)
-
-
 def _receipt(request: HttpRequest, shown: Shown) -> HttpResponse:
     address = reverse("interrupt", args=[shown.interrupt.id])
     if not request.headers.get("HX-Request"):
@@ -123,7 +93,7 @@ def _receipt(request: HttpRequest, shown: Shown) -> HttpResponse:
         query = request.GET.urlencode()
         return HttpResponseRedirect(f"{address}?{query}" if query else address)
     now = queries.shown_to(request.user, queries.get(request.user, shown.interrupt.id))
-    return answer(request, now, empty_form(now))
+    return _page(request, now, empty_form(now))
 
 
 def _conflict(
@@ -131,7 +101,7 @@ def _conflict(
 ) -> HttpResponse:
     """What is there now beside what the person wanted, which stays theirs to copy or apply."""
     now = queries.shown_to(request.user, queries.get(request.user, seen.interrupt.id))
-    return answer(request, now, form, conflict=error, status=error.http_status)
+    return _page(request, now, form, conflict=error, status=error.http_status)
 
 
 def _refused(request: HttpRequest, error: NotAllowed) -> HttpResponse:
@@ -139,7 +109,16 @@ def _refused(request: HttpRequest, error: NotAllowed) -> HttpResponse:
     return render(request, f"approvals/{name}", {"reason": error.message}, status=403)
 
 
-def answer(
+def _refuse_unseen(request: HttpRequest, interrupt_id: uuid.UUID) -> None:
+    """A stranger's attempt is kept in the audit, and answered as if there were nothing."""
+    opinion = DecisionForm(action=request.POST.get("action", "")[:20], version="0").opinion()
+    try:
+        commands.decide(actor_of(request), interrupt_id, opinion)
+    except NotFound as error:
+        raise Http404(error.message) from None
+
+
+def _page(
     request: HttpRequest,
     shown: Shown,
     form: DecisionForm,
@@ -147,7 +126,6 @@ def answer(
     conflict: DecisionConflict | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """The request as it looks to this person: the fragment for htmx, else the whole page."""
     context: dict[str, Any] = pages.detail_context(shown, form, conflict)
     context["query"] = request.GET.urlencode()
     if request.headers.get("HX-Request"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.db import transaction
 from django.db.models.functions import Now
 
 from approvals.notify.models import Channel, Delivery, Endpoint, Notice, NoticeKind, Status
@@ -13,6 +12,7 @@ from approvals.notify.preferences import Preferences, preferences
 from approvals.people import who_may_decide
 from runtime_core.access import Can, allowed
 from runtime_core.states import InterruptStatus
+from runtime_core.transactions import one_commit
 from runtime_core.values import Risk
 
 BATCH = 50
@@ -25,7 +25,7 @@ def fan_out() -> int:
     return sum(_fan_out(notice_id) for notice_id in waiting.values_list("id", flat=True)[:BATCH])
 
 
-@transaction.atomic
+@one_commit("fan_out")
 def _fan_out(notice_id: Any) -> bool:
     notice = (
         Notice.objects.select_for_update(skip_locked=True, of=("self",))

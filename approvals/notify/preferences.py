@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from django.db import transaction
-
 from approvals.notify.models import Channel, ChannelChoice, DigestRhythm, QuietTime
+from runtime_core.transactions import one_commit
 from runtime_core.values import Risk
 
 Choices = dict[tuple[str, str], bool]
@@ -67,7 +66,7 @@ def preferences(user_ids: Iterable[int]) -> dict[int, Preferences]:
     return found
 
 
-@transaction.atomic
+@one_commit("notice_wishes")
 def save(user: Any, wanted: set[tuple[str, str]], quiet: dict[str, Any]) -> None:
     """Keep exactly these (risk, channel) pairs and this quiet time."""
     rows = [

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Sequence
 
 import structlog
-from django.db import transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
@@ -21,6 +20,7 @@ from approvals.notify.models import Channel, Delivery, NoticeKind, Status
 from runtime_core import clock, ports
 from runtime_core.errors import InterlockError
 from runtime_core.states import InterruptStatus
+from runtime_core.transactions import one_commit
 from runtime_core.values import SYSTEM, Audit
 
 log = structlog.get_logger(__name__)
@@ -66,7 +66,7 @@ def _send_until(until: float) -> int:
     return made
 
 
-@transaction.atomic
+@one_commit("claim_delivery")
 def claim() -> list[Delivery]:
     """Take the delivery that is due longest, or with it all of the same person's digest."""
     due = Delivery.objects.select_for_update(skip_locked=True, of=("self",)).filter(
@@ -133,7 +133,7 @@ def _failed(deliveries: Sequence[Delivery], why: str) -> None:
     log.warning("notify.failed", channel=deliveries[0].channel, why=why)
 
 
-@transaction.atomic
+@one_commit("give_up")
 def _give_up(delivery: Delivery, why: str) -> None:
     if _finish([delivery], status=Status.DEAD, last_error=why):
         interrupt = delivery.notice.interrupt

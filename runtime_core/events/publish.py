@@ -26,8 +26,6 @@ CHANNEL = "interlock:hints"
 _TIMEOUT_S = 0.1
 # After a failure nobody tries for this long: a dead broker must not cost each step 0.2 s.
 _REST_S = 1.0
-# Hints of a busy run are collected for this long; what changes its status does not wait.
-COLLECT_SECONDS = 0.02
 
 _log = logging.getLogger(__name__)
 _resting_until = 0.0
@@ -58,8 +56,6 @@ class _Later:
 
     def __init__(self) -> None:
         self._due: dict[uuid.UUID, tuple[int, uuid.UUID, bool]] = {}
-        self._urgent = False
-        self._collecting = False
         self._state = threading.Condition()
         threading.Thread(target=self._run, name="interlock-hints", daemon=True).start()
 
@@ -67,21 +63,14 @@ class _Later:
         with self._state:
             _, _, inbox_changed = self._due.get(run_id, (0, project_id, False))
             self._due[run_id] = (last_seq, project_id, inbox or inbox_changed)
-            self._urgent = self._urgent or inbox
-            # Waking a thread that would go on collecting costs each step more than the rest of this.
-            if inbox or not self._collecting:
-                self._state.notify()
+            self._state.notify()
 
     def _run(self) -> None:
         while True:
             with self._state:
                 self._state.wait_for(lambda: self._due)
-                due, self._due, self._urgent = self._due, {}, False
+                due, self._due = self._due, {}
             _publish(*(_hint(run_id, *what) for run_id, what in due.items()))
-            with self._state:
-                self._collecting = True
-                self._state.wait_for(lambda: self._urgent, COLLECT_SECONDS)
-                self._collecting = False
 
 
 @functools.cache

@@ -9,7 +9,6 @@ from runtime_core import clock, ports
 from runtime_core.checkpoints.recover import Facts, Strategy, strategy
 from runtime_core.errors import ToolError
 from runtime_core.ids import new_id
-from runtime_core.limits import limits
 from runtime_core.loop import children
 from runtime_core.loop.continuation import begin_events, follow
 from runtime_core.loop.control import Hold
@@ -105,8 +104,7 @@ def _perform(work: Work, hold: Hold, call: CallRecord, tool: Tool) -> Outcome:
         with outside("tool"):
             if not work.may_act:
                 return Stop("lost")
-            context = _context(work, hold, call, tool, progress)
-            outcome = runner.run(tool, call.args, context, limits().tool_retries)
+            outcome = runner.run(tool, call.args, _context(work, hold, call, tool, progress))
     finally:
         progress.close()
     if hold.reason == "lost":

@@ -17,31 +17,21 @@ from dataclasses import dataclass, field
 from django.db.models import DurationField, ExpressionWrapper, F
 from django.db.models.functions import Now
 
-from runtime_core import clock, ports, prepared
-from runtime_core.errors import OutcomeUnknown, ToolTimedOut
+from runtime_core import clock, ports
+from runtime_core.errors import OutcomeUnknown
 from runtime_core.limits import limits
-from runtime_core.models import Run, ToolCall
-from runtime_core.prepared import instances
+from runtime_core.models import Interrupt, Run, ToolCall
 from runtime_core.sanitize import canonical, clip, storable, storable_text
-from runtime_core.states import CallStatus
+from runtime_core.states import CallStatus, InterruptStatus
 from runtime_core.values import Claim, Effect, Json, Risk, ToolOutcome
 
 # What has had its effect, or may have.
 _HAPPENED = [s.value for s in (CallStatus.EXECUTING, CallStatus.SUCCEEDED, CallStatus.UNKNOWN)]
 _LOOKED_AT = 100
-# Why nobody could tell whether a call had its effect, whatever a person has said of it since.
-_DOUBT = (OutcomeUnknown.code, ToolTimedOut.code)
 _MALFORMED = frozenset(("invalid_arguments", "unknown_tool"))
 _NOBODY_KNOWS = "Interrupted: it is not known whether it happened."
 _A_PERSON_KNOWS = "Its result was lost; a person says that it happened, with this result:"
-_LATEST = """
-WHERE run_id = %(run)s AND step = (SELECT max(step) FROM tool_call WHERE run_id = %(run)s)
-ORDER BY position
-"""
-_APPROVALS = """
-SELECT tool_call_id, id FROM interrupt
-WHERE run_id = %(run)s AND status IN ('approved', 'edited') ORDER BY decided_at
-"""
+_APPROVED = (InterruptStatus.APPROVED.value, InterruptStatus.EDITED.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +124,13 @@ def bounded(value: Json) -> tuple[Json, bool]:
 
 def load(run_id: uuid.UUID) -> list[CallRecord]:
     """The calls of the run's latest model step that asked for any, in their order."""
-    rows = instances(ToolCall, _LATEST, run=run_id)
-    if not rows:
-        return []
-    approvals: dict[uuid.UUID, uuid.UUID] = dict(prepared.rows(_APPROVALS, {"run": run_id}))
+    latest = ToolCall.objects.filter(run_id=run_id).order_by("-step").values("step")[:1]
+    rows = ToolCall.objects.filter(run_id=run_id, step__in=latest).order_by("position")
+    approvals = dict(
+        Interrupt.objects.filter(tool_call__in=rows, status__in=_APPROVED)
+        .order_by("decided_at")
+        .values_list("tool_call_id", "id")
+    )
     return [record_of(row, approvals.get(row.id)) for row in rows]
 
 
@@ -161,18 +154,6 @@ def seconds_since_same(run_id: uuid.UUID, call: CallRecord, within: int) -> floa
         if is_same(call, record_of(row)):
             return max(float(row.ago.total_seconds()), 0.0)
     return None
-
-
-def was_in_doubt(run_id: uuid.UUID, call: CallRecord) -> bool:
-    """True if an equal call of the thread may have had its effect and nobody could tell. A repeatable one never is."""
-    if call.effect.repeatable:
-        return False
-    thread = Run.objects.filter(id=run_id).values("thread_id")
-    doubted = ToolCall.objects.filter(
-        run__thread_id__in=thread, tool=call.tool, error_code__in=_DOUBT, undoes=None
-    ).exclude(status=CallStatus.FAILED.value)
-    rows = doubted.order_by("-created_at")[:_LOOKED_AT]
-    return any(is_same(call, record_of(row)) for row in rows)
 
 
 def record_of(row: ToolCall, approval: uuid.UUID | None = None) -> CallRecord:

@@ -24,12 +24,13 @@ _sleeping: set[int] = set()
 class Zygote:
     """The test's side: one child process that forks workers on request."""
 
-    def __init__(self, env: dict[str, str]) -> None:
+    def __init__(self, env: dict[str, str], stderr: int | None = None) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.runtime.zygote"],
             env=env,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=stderr,
             text=True,
             # A group of its own: one with a stopped member is hung up when its shell goes.
             start_new_session=True,
@@ -41,13 +42,14 @@ class Zygote:
         """Drive the run in a fresh process until it lets go or dies at its `at`-th point.
 
         `only` counts points of that name alone; `limits` replaces bounds of the runtime; `worker` names it;
-        `sql` is said to its database session first.
+        `sql` is said to its database session first; `job` is one of `tests.faults.jobs.JOBS`, with its own `args`;
+        `mutant` is a defect that the process shall have.
         """
         return self._ask({"run": str(run_id), "at": at, "action": action, **more})
 
-    def wait(self, pid: int) -> dict[str, Any]:
-        """Let a stopped child go on, as after a long sleep by its own clock, and wait for its end."""
-        return self._ask({"continue": pid})
+    def wait(self, pid: int, *, long: bool = True) -> dict[str, Any]:
+        """Let a stopped child go on and wait for its end; after a `long` sleep by its own clock, or a nap."""
+        return self._ask({"continue": pid, "long": long})
 
     def race(self, run_id: uuid.UUID, children: int) -> dict[str, Any]:
         """Drive the run in so many processes, all let loose at once; `{"claimed": how many got it}`."""
@@ -106,7 +108,8 @@ def _answer(asked: dict[str, Any]) -> dict[str, Any]:
         return _sweep()
     if "continue" in asked:
         _sleeping.discard(asked["continue"])
-        _woken(asked["continue"]).touch()
+        if asked["long"]:
+            _woken(asked["continue"]).touch()
         os.kill(asked["continue"], signal.SIGCONT)
         return _ended(asked["continue"])
     if "race" in asked:
@@ -139,7 +142,9 @@ def _ended(pid: int, trace: Path | None = None) -> dict[str, Any]:
     if os.WIFSTOPPED(status):
         _sleeping.add(pid)
         return {"stopped": pid, "signal": 0, "points": points}
-    return {"signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, "points": points}
+    died = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0
+    return {"signal": died, "code": code, "points": points}
 
 
 def _race(run_id: uuid.UUID, children: int) -> dict[str, Any]:
@@ -176,31 +181,44 @@ def _child(asked: dict[str, Any], trace: Path) -> None:
 
     from runtime_core import clock, failpoints, ports
     from runtime_core.limits import limits
-    from runtime_core.loop.drive import advance
-
-    class Trace(list[str]):
-        def append(self, name: str) -> None:
-            with trace.open("a") as file:
-                file.write(name + "\n")
-            if asked["action"] == "stop":
-                ports.spans().flush()  # or it might sleep with rows locked, which has a test of its own
+    from tests.faults import mutants
+    from tests.faults.jobs import JOBS
 
     woken = _woken(os.getpid())
     woken.unlink(missing_ok=True)
     clock.monotonic = lambda: time.monotonic() + (LONG_SECONDS if woken.exists() else 0)
     settings.INTERLOCK_LIMITS = asked.get("limits", {})
     limits.cache_clear()
-    failpoints.arm(asked["at"], asked["action"], Trace(), asked.get("only", ""))
+    stop = failpoints.ACTIONS["stop"]
+    # Or it might sleep with a trace's rows locked, which has a test of its own.
+    failpoints.ACTIONS["stop"] = lambda name: (ports.spans().flush(), stop(name))[1]
+    code = 0
     try:
+        mutants.apply(asked.get("mutant", ""))
         if "sql" in asked:
             with connection.cursor() as cursor:
                 cursor.execute(asked["sql"])
-        advance(asked.get("worker", f"zygote-{os.getpid()}"), uuid.UUID(asked["run"]))
+        failpoints.arm(asked["at"], asked["action"], _Trace(trace), asked.get("only", ""))
+        job = JOBS[asked.get("job", "advance")]
+        worker = asked.get("worker", f"zygote-{os.getpid()}")
+        job(worker, uuid.UUID(asked["run"]), **asked.get("args", {}))
+        failpoints.disarm()
         ports.spans().flush()
     except BaseException:  # noqa: BLE001 - the process ends right here; the test reads why
         traceback.print_exc()
+        code = 3
     finally:
-        os._exit(0)
+        os._exit(code)
+
+
+class _Trace(list[str]):
+    """The names of points, in a file that outlives the process."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("ab", buffering=0)
+
+    def append(self, name: str) -> None:
+        self._file.write(f"{name}\n".encode())
 
 
 if __name__ == "__main__":
