@@ -9,7 +9,7 @@ PAGE = "docs/state_machine.md"
 _MEANING = {
     RunStatus.PENDING: "queued; the next free worker claims it",
     RunStatus.RUNNING: "one worker holds it by a lease",
-    RunStatus.WAITING: "nobody holds it until a time comes (a retry's back-off)",
+    RunStatus.WAITING: "nobody holds it until a time comes (back-off), its children end, or a quota has a place",
     RunStatus.INTERRUPTED: "a person must decide; nothing runs, nothing is held",
     RunStatus.PAUSED: "a budget is spent or an operator pressed pause; topping up or resuming goes on",
     RunStatus.COMPLETED: "ended with an answer",

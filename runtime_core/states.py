@@ -47,7 +47,7 @@ RUN_MOVES: dict[tuple[RunStatus, RunStatus], frozenset[str]] = {
     (_P, RunStatus.CANCELLED): frozenset({"cancel"}),
     (_P, RunStatus.TIMED_OUT): frozenset({"deadline"}),
     (_R, _P): frozenset({"lease_lost", "released", "forced"}),
-    (_R, _W): frozenset({"backoff", "children", "stopping"}),
+    (_R, _W): frozenset({"backoff", "children", "stopping", "quota"}),
     (_R, _I): frozenset({"asked"}),
     (_R, _H): frozenset({"budget", "pause", "unusable"}),
     (_R, RunStatus.COMPLETED): frozenset({"finished"}),

@@ -118,6 +118,25 @@ def claim(worker: str, run_id: uuid.UUID | None = None) -> tuple[Claim, int] | N
     return Claim(run_id=row[0], epoch=row[1], worker=worker, places=tuple(row[4])), row[2]
 
 
+def take_place(claim: Claim, kind: str, key: str, waited: bool) -> tuple[int | None, bool]:
+    """A free place of this quota, held by the claim from now on, and whether there is such a quota.
+
+    None where no place is free, or others wait for one and this run has not `waited`; Fenced if the lease is over.
+    """
+    params = {
+        "run": claim.run_id,
+        "epoch": claim.epoch,
+        "kind": kind,
+        "key": key,
+        "waited": waited,
+    }
+    with one_commit("take_place", alone=True):
+        row = _one_planned(sql_claim.TAKE, params)
+    if row is None or row[0] is None:
+        raise Fenced()
+    return row[1], bool(row[2])
+
+
 def append(claim: Claim, seen: Seen, events: Sequence[NewEvent], next_step: int = 0) -> Seen:
     """Add events of a step that still goes on; Fenced if the lease is over."""
     params = {

@@ -16,7 +16,7 @@ from runtime_core.engines.port import (
     RunNode,
     View,
 )
-from runtime_core.loop import budget
+from runtime_core.loop import budget, places
 from runtime_core.loop.outcome import Ask, Done, Fail, Go, Outcome, Wait, target
 from runtime_core.loop.work import Work
 from runtime_core.models import Run
@@ -76,14 +76,15 @@ def follow(
 
     `begin` False begins and asks nothing more: somebody wants the run to stop, which the loop obeys after the commit.
     Nor is anything begun that the budget has no room for, once this step and its `usage` are counted.
-    A call that a person approved is not begun here: its approval is checked again right before it runs.
+    A call that a person approved is not begun here: its approval is checked again right before it runs. Nor is a step
+    that needs a place of a quota: the place is taken right before it.
     """
     result = Continuation(Go(), list(calls))
     used = work.usage + (usage or Usage())
     has_room = budget.spent(work.limits, work.steps + 1, used) is None
     view = View(answered=answered, text=text, calls=tuple(calls), node=work.node)
     match work.engine.next_move(view):
-        case AskModel() if begin and has_room:
+        case AskModel() if begin and has_room and places.of_model(work) not in places.limited:
             result.events.append(work.open_step("model", work.run.agent.name))
         case RunNode(name) if begin:
             result.events.append(work.open_step("node", name))
@@ -109,7 +110,9 @@ def follow(
 
 
 def _may_begin(call: CallRecord) -> bool:
-    return call.status is CallStatus.APPROVED and not call.approval
+    """True unless something is to be looked at right before the call: its approval, or a place for it."""
+    approved = call.status is CallStatus.APPROVED and not call.approval
+    return approved and places.of_tool(call.tool) not in places.limited
 
 
 def begin_events(work: Work, call: CallRecord) -> list[NewEvent]:

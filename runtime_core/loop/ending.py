@@ -65,6 +65,7 @@ def end(
             usage=usage or Usage(),
             model_failures=work.model_failures if model_failures is None else model_failures,
             available_in=outcome.seconds if isinstance(outcome, Wait) else None,
+            waits_for=outcome.waits_for if isinstance(outcome, Wait) else "",
             error=_error(outcome),
             progress=not isinstance(outcome, Wait),
         )
@@ -78,6 +79,13 @@ def _children_first(work: Work, outcome: Outcome) -> Outcome:
     if stops and any(call.awaits for call in work.calls) and stopping.stop_children_of(work.run_id):
         return Wait(UNTIL_WOKEN, "stopping")
     return outcome
+
+
+def wait_for_place(work: Work, what: str) -> Outcome:
+    """Let go of the run until a place of this quota is free."""
+    later = Wait(0.0, "quota", what)
+    end(work, later)
+    return later
 
 
 def closed(call: CallRecord) -> CallRecord:

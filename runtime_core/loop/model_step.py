@@ -11,11 +11,11 @@ from runtime_core.gateway import Answer, ModelCall, StreamStopped, TextDelta
 from runtime_core.gateway import messages as wire
 from runtime_core.ids import new_id
 from runtime_core.limits import limits
-from runtime_core.loop import budget, compaction, retry
+from runtime_core.loop import budget, compaction, places, retry
 from runtime_core.loop.continuation import Continuation, ended_audit, error_of, follow
 from runtime_core.loop.control import Hold
 from runtime_core.loop.deltas import DeltaWriter
-from runtime_core.loop.ending import closed, end
+from runtime_core.loop.ending import closed, end, wait_for_place
 from runtime_core.loop.outcome import Fail, Go, Outcome, Stop, Wait, checkpoint_reason
 from runtime_core.loop.retry import Again, Attempt
 from runtime_core.loop.work import OpenStep, Work, checkpoint_event
@@ -33,6 +33,8 @@ def take(work: Work, hold: Hold) -> Outcome:
     spent = budget.spent(work.limits, work.steps, work.usage)
     if spent:
         return Stop("budget", spent)
+    if not places.taken(work, places.of_model(work)):
+        return wait_for_place(work, places.of_model(work))
     if work.step is None or work.step.kind != "model":
         work.append([work.open_step("model", work.run.agent.name)])
     step = _opened(work)

@@ -27,10 +27,14 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nobody needs to hold the run for so long: it backs off, or waits for its `children` (to end, or to stop)."""
+    """Nobody needs to hold the run for so long: it backs off, or waits for its `children` (to end, or to stop).
+
+    With `waits_for` it waits for a place of that quota, however long that takes.
+    """
 
     seconds: float
     cause: str = "backoff"
+    waits_for: str = ""
 
 
 @dataclass(frozen=True, slots=True)

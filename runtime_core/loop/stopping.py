@@ -131,7 +131,7 @@ def _answered(runs: QuerySet[Run]) -> QuerySet[Run]:
         parent=OuterRef("pk"), parent_call__isnull=False, ended_at__isnull=True
     )
     # A run that backs off has no call that executes, and is not meant.
-    return runs.filter(Exists(calls), ~Exists(live), status=RunStatus.WAITING.value)
+    return runs.filter(Exists(calls), ~Exists(live), status=RunStatus.WAITING.value, waits_for="")
 
 
 def _worked_seconds(run: Run) -> float:

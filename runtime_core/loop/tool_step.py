@@ -9,10 +9,10 @@ from runtime_core import clock, ports
 from runtime_core.checkpoints.recover import Facts, Strategy, strategy
 from runtime_core.errors import ToolError
 from runtime_core.ids import new_id
-from runtime_core.loop import children
+from runtime_core.loop import children, places
 from runtime_core.loop.continuation import begin_events, follow
 from runtime_core.loop.control import Hold
-from runtime_core.loop.ending import end
+from runtime_core.loop.ending import end, wait_for_place
 from runtime_core.loop.model_step import result_event, step_row
 from runtime_core.loop.outcome import Fail, Outcome, Stop, checkpoint_reason
 from runtime_core.loop.progress import ProgressWriter
@@ -34,8 +34,12 @@ def take(work: Work, hold: Hold, call: CallRecord) -> Outcome:
         refused = gate.refuse_or_drift(call, tool, work.rules, _asked(call.approval))
         if refused:
             return _refuse(work, hold, call, tool, *refused)
+        if not places.taken(work, places.of_tool(call.tool)):
+            return wait_for_place(work, places.of_tool(call.tool))
         call = _begin(work, call)
     elif call.epoch != work.claim.epoch and not (tool and tool.delegates):
+        if not places.taken(work, places.of_tool(call.tool)):
+            return wait_for_place(work, places.of_tool(call.tool))
         recovered = _recover(work, hold, call, tool)
         if not isinstance(recovered, CallRecord):
             return recovered

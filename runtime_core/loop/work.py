@@ -6,7 +6,7 @@ import datetime as dt
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from runtime_core.engines.port import Engine, View
 from runtime_core.events.publish import announce_soon
 from runtime_core.gateway import messages as wire
 from runtime_core.limits import limits
+from runtime_core.loop import places
 from runtime_core.loop.retry import Attempt
 from runtime_core.models import Run
 from runtime_core.sanitize import canonical
@@ -74,6 +75,8 @@ class Work:
     room: int | None = None
     """How many bytes the model is sent at most, where it refused what its window should have taken."""
     step: OpenStep | None = None
+    places: list[tuple[int, str]] = field(default_factory=list)
+    """The places of quotas that the open step holds, and what each is of."""
     leased_at: float = field(default_factory=clock.monotonic)
     """When this process last knew, by its own clock, that the lease began anew."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -110,9 +113,15 @@ class Work:
     def commit(self, step: StepCommit) -> None:
         """Write a step whole; only then the picture counts it."""
         asked_at = clock.monotonic()
+        freed = self.places if step.steps or step.to is not RunStatus.RUNNING else []
+        if freed:
+            step = replace(step, places=[place for place, _ in freed])
         with self._lock:
             self.seen = transitions.commit_step(self.claim, self.seen, step)
             seq = self.seen.last_seq
+        if freed:
+            self.places = []
+            places.given_back(what for _, what in freed)
         self.leased_at = asked_at
         self.steps += len(step.steps)
         self.usage += step.usage

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db import connection
 
+from runtime_core.loop import places
 from runtime_core.models import Quota, QuotaKind
 from runtime_core.sql_claim import FREE_LEFT
 from runtime_core.transactions import one_commit
@@ -50,6 +51,17 @@ SELECT quota_id, count(*) FILTER (WHERE held_by IS NOT NULL) FROM permit WHERE r
 """
 _FORGET_RETIRED = "DELETE FROM permit WHERE quota_id = %(quota)s AND retired AND held_by IS NULL"
 
+# How many of those that wait for a place there is one for; for all, where the quota itself is gone.
+_WAITING = """
+WITH waiting AS (SELECT DISTINCT waits_for FROM run WHERE status = 'waiting' AND waits_for <> '')
+SELECT waits_for, COALESCE((
+    SELECT count(permit.id) FROM quota
+    LEFT JOIN permit ON permit.quota_id = quota.id AND permit.held_by IS NULL AND NOT permit.retired
+    WHERE quota.kind || ':' || quota.key = waits_for GROUP BY quota.id), %(all)s)
+FROM waiting
+"""
+BATCH = 100
+
 
 def apply(quota: Quota) -> None:
     """Make the places as many as the quota says, in the caller's transaction."""
@@ -87,3 +99,11 @@ def _settle_one(quota_id: int, held: int) -> None:
         cursor.execute(_FORGET_RETIRED, params)
         cursor.execute(_REMOVE, params)
         cursor.execute(_UNRETIRE, {**params, "count": cursor.rowcount})
+
+
+def wake_waiting() -> int:
+    """Wake runs that wait for places of tools and models, as many as there are places; how many."""
+    with connection.cursor() as cursor:
+        cursor.execute(_WAITING, {"all": BATCH})
+        waiting = cursor.fetchall()
+    return sum(places.pass_on(what) for what, free in waiting for _ in range(min(free, BATCH)))

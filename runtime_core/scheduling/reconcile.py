@@ -39,8 +39,8 @@ def dispatch() -> int:
 
 def wake_due() -> int:
     """Re-queue runs that waited for a time which has come; how many."""
-    due = Run.objects.filter(status=RunStatus.WAITING.value, available_at__lte=Now())
-    return sum(
+    due = Run.objects.filter(status=RunStatus.WAITING.value, available_at__lte=Now(), waits_for="")
+    return quotas.wake_waiting() + sum(
         _move(run_id, RunStatus.PENDING, "wake")
         for run_id in list(due.values_list("id", flat=True)[:BATCH])
     )

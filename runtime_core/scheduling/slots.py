@@ -15,8 +15,10 @@ from django.conf import settings
 from django.db import Error as DatabaseError
 from django.db import close_old_connections
 
+from runtime_core.loop import places
 from runtime_core.loop.control import watch
 from runtime_core.loop.drive import advance
+from runtime_core.scheduling import wake
 from runtime_core.scheduling.liveness import Liveness
 
 log = structlog.get_logger(__name__)
@@ -39,6 +41,7 @@ class Slots:
 
     def open(self) -> None:
         """Let everybody see that this process lives; nothing is claimed before that."""
+        places.hint_with(wake.send)
         self._alive.start()
 
     def offer(self, run_id: uuid.UUID) -> bool:

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from runtime_core import commands, decisions, failpoints, ports
 from runtime_core.errors import Backpressure, ThreadBusy
 from runtime_core.limits import RuntimeLimits
 from runtime_core.loop.control import watch
 from runtime_core.loop.drive import advance
-from runtime_core.models import Checkpoint, Event, Interrupt, Message, Run, RunLease, Step, ToolCall
-from runtime_core.scheduling import reconcile
+from runtime_core.models import (
+    Checkpoint,
+    Event,
+    Interrupt,
+    Message,
+    ProjectQueue,
+    Run,
+    RunLease,
+    Step,
+    ToolCall,
+)
+from runtime_core.scheduling import queue, reconcile
 from runtime_core.tools import runner
 from tests.runtime.tools import effects
 from tests.runtime.world import (
@@ -31,6 +43,7 @@ from tests.runtime.world import (
     texts,
 )
 
+HOUR = dt.timedelta(hours=1)
 SECRET = "ghp_" + "0123456789abcdefABCDEF0123456789abcd"
 PAY = [{"calls": [call("ledger_append", text="pay")]}, {"text": "Paid."}]
 
@@ -55,10 +68,10 @@ def test_the_intent_is_stored_before_the_tool_is_touched(
     seen: list[tuple[str, str, str]] = []
     real = runner.run
 
-    def looked_at(tool: Any, args: Any, ctx: Any) -> Any:
+    def looked_at(tool: Any, args: Any, ctx: Any, *more: Any) -> Any:
         row = ToolCall.objects.get(run_id=ctx.run_id, call_id=ctx.call_id)
         seen.append((row.status, row.idempotency_key, ctx.idempotency_key))
-        return real(tool, args, ctx)
+        return real(tool, args, ctx, *more)
 
     monkeypatch.setattr(runner, "run", looked_at)
     run = drive(world.start([{"calls": [call("note", text="n"), call("ledger_append", text="a")]},
@@ -139,20 +152,24 @@ def test_every_bound_is_a_number_that_ends_something() -> None:
     assert bounds.heartbeat_seconds * 2 < bounds.self_fence_seconds < bounds.lease_seconds
 
 
-def test_a_queue_that_is_full_refuses_and_says_when_to_come_back(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import dataclasses
-
-    small = dataclasses.replace(RuntimeLimits(), queued_runs_per_project=2)
-    monkeypatch.setattr(commands, "limits", lambda: small)
+def test_a_queue_that_is_full_refuses_and_says_when_to_come_back(world: World) -> None:
+    ProjectQueue.objects.create(project=world.project, most=2)
     agent = world.agent([{"text": "x"}], name="many")
-    for _ in range(2):
-        world.run_of(agent)
+    first, _ = world.run_of(agent), world.run_of(agent)
     with pytest.raises(Backpressure) as refused:
         world.run_of(agent)
     assert refused.value.data["retry_after"] > 0
     assert Run.objects.count() == 2
+    queue.count()
+    ProjectQueue.objects.update(counted_at=ProjectQueue.objects.get().counted_at + HOUR)
+    with pytest.raises(Backpressure):
+        world.run_of(agent)  # the count alone
+    drive(first)
+    world.run_of(agent)  # what was counted has gone on: only the queue itself refuses anybody
+    ProjectQueue.objects.update(queued=0)
+    with CaptureQueriesContext(connection) as asked:
+        queue.refuse_when_full(world.project.id)
+    assert len(asked) == 1, "where there is room, nothing is counted but what is new"
 
 
 def test_b7_a_thread_has_one_run_at_a_time(world: World) -> None:
