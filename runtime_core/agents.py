@@ -31,16 +31,18 @@ FIELDS = {
     "limits": dict,
     "workspace": str,
     "context_tokens": int,
+    "compensate": str,
     "agents": list,
     "fallback_models": list,
     "on_model_failure": str,
 }
+COMPENSATE = ("ask", "auto")
 MOST_FALLBACKS = 5
 ON_MODEL_FAILURE = ("fail", "ask")
 CONTEXT_TOKENS = (1_000, 10_000_000)
 _STORED = (
     "name", "engine", "graph", "model", "script", "instructions", "tools", "limits", "workspace",
-    "context_tokens",
+    "context_tokens", "compensate",
     "agents", "fallback_models", "on_model_failure",
 )  # fmt: skip
 
@@ -106,6 +108,8 @@ def check(definition: Mapping[str, Any]) -> dict[str, Json]:
     known = registry()  # which loads the graphs too
     engine_of(clean)
     requested(clean["limits"])
+    if clean.get("compensate", "ask") not in COMPENSATE:
+        raise InvalidInput(f"compensate: {' or '.join(COMPENSATE)}.", field="compensate")
     _check_context(clean.get("context_tokens", CONTEXT_TOKENS[0]))
     _check_agents(clean)
     _check_model_failure(clean)

@@ -30,7 +30,7 @@ from runtime_core.errors import (
 from runtime_core.events.publish import announce
 from runtime_core.gateway import messages as wire
 from runtime_core.limits import limits
-from runtime_core.loop import budget, control, stopping
+from runtime_core.loop import budget, compensation, control, stopping
 from runtime_core.models import Agent, Checkpoint, Message, Project, Run, Step, Thread, ToolCall
 from runtime_core.run_limits import RequestedLimits, requested
 from runtime_core.sanitize import canonical, storable, storable_text
@@ -170,12 +170,28 @@ def retry_run(actor: Actor, run: Run) -> Run:
     """Set a failed or timed-out run going again from its last checkpoint, as its next attempt."""
     try:
         with one_commit("retry"):
-            _refuse_answered_child(run)
+            locked = Run.objects.select_for_update().get(id=run.id)
+            _refuse_answered_child(locked)
+            compensation.refuse_retry(locked)
             seq = transitions.move(run.id, RunStatus.PENDING, "retry", new_attempt=True)
+            if new_run.takes_back_by_itself(run.agent_version):
+                Run.objects.filter(id=run.id).update(compensation="due")
             _audit("run.retried", actor, run, attempt=run.attempt + 1)
     except IntegrityError:
         raise ThreadBusy() from None
     return _after(run, seq, due=True)
+
+
+def compensate_run(actor: Actor, run: Run) -> Run:
+    """Take back what a run that has ended did, as far as that is possible: a new run, last effect first.
+
+    IllegalTransition if the run goes on, if that is under way already, or if there is nothing to take back.
+    """
+    _person(actor)
+    with one_commit("compensate"):
+        locked = Run.objects.select_for_update().get(id=run.id)
+        made = compensation.begin(locked, actor)
+    return _after(made, made.last_seq, due=True)
 
 
 def _refuse_answered_child(run: Run) -> None:

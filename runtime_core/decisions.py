@@ -125,6 +125,8 @@ def settle(
         case _:
             _reject(call, kind, actor, reason)
     call.save()
+    if call.undoes_id and call.status == CallStatus.SUCCEEDED.value:
+        transitions.taken_back([str(call.undoes_id)])
     comment = reason or (response if isinstance(response, str) else "")
     status = states.SETTLED_BY_ACTION[action]
     if status is InterruptStatus.APPROVED and "edited_args" in interrupt.detail:

@@ -32,6 +32,8 @@ def insert(
     parent: Run | None = None,
     parent_call: uuid.UUID | None = None,
     path: Sequence[Sequence[str]] = (),
+    undoes: Run | None = None,
+    next_step: int = 0,
 ) -> Run:
     """A pending run of that version, in the caller's transaction; ThreadBusy if another one has the thread."""
     with scope.within(thread.project_id, version.agent_id):
@@ -48,6 +50,9 @@ def insert(
                 created_by_id=created_by,
                 parent=parent,
                 parent_call=parent_call,
+                undoes=undoes,
+                next_step=next_step,
+                compensation="due" if takes_back_by_itself(version) and undoes is None else "",
                 path=by_way_of,
                 title=_title(shown),
                 input=shown,
@@ -61,6 +66,11 @@ def insert(
         if "run_one_a_thread" in str(error):
             raise ThreadBusy() from None
         raise
+
+
+def takes_back_by_itself(version: AgentVersion) -> bool:
+    """True if the agent wants the effects of its runs undone where they fail or are stopped."""
+    return bool(version.definition.get("compensate") == "auto")
 
 
 def say(run: Run, text: str) -> None:

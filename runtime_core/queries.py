@@ -18,6 +18,7 @@ from django.db.models import Count, F, Model, OuterRef, Q, QuerySet, Subquery, S
 from runtime_core import clock
 from runtime_core.errors import InvalidInput, NotFound
 from runtime_core.limits import limits
+from runtime_core.loop.compensation import Outlook, outlook
 from runtime_core.models import (
     Agent,
     Checkpoint,
@@ -131,6 +132,11 @@ def tool_calls(run: Run, *, cursor: str | None = None, limit: int | None = None)
     rows = ToolCall.objects.filter(run=run).annotate(interrupt_id=Subquery(newest.values("id")[:1]))
     rows = rows.defer("args_text", "result_text")
     return paged(rows, ("step", "position"), cursor, limit)
+
+
+def effects(run: Run) -> Outlook:
+    """What the run did to the world outside: what of it stays, can be taken back, and has been."""
+    return outlook(run)
 
 
 def checkpoints(

@@ -277,6 +277,11 @@ WITH was AS (
 SELECT last_seq, version, project_id, source FROM moved
 """
 
+# What another run has taken back, in the commit that says so.
+TAKEN_BACK = """
+UPDATE tool_call SET status = 'compensated' WHERE id = ANY(%(calls)s::uuid[])
+"""
+
 # Events about a run that no worker holds, in the transaction of the change that they tell of.
 TELL = """
 WITH moved AS (

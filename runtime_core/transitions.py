@@ -162,7 +162,7 @@ def commit_step(claim: Claim, seen: Seen, step: StepCommit) -> Seen:
         events += _status_events(RunStatus.RUNNING, step.to, step.cause, step.output)
     params = _commit_params(claim, seen, step, events)
     row = _written(
-        lambda: _commit(params, step.audits),
+        lambda: _commit(params, step),
         lambda found: _committed(seen, found, any(s["kind"] == "model" for s in step.steps)),
         claim,
     )
@@ -353,14 +353,23 @@ def _freed(claim: Claim, step: StepCommit) -> list[int]:
     return [*step.places, *claim.places]
 
 
-def _commit(params: dict[str, Any], audits: Sequence[Audit]) -> Row | None:
-    """The step's statement, with its audit entries in the same transaction where it has any."""
-    with one_commit("commit", alone=not audits):
+def taken_back(calls: Sequence[str]) -> None:
+    """Mark calls of another run as compensated, in the caller's transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql.TAKEN_BACK, {"calls": list(calls)})
+
+
+def _commit(params: dict[str, Any], step: StepCommit) -> Row | None:
+    """The step's statement, with its audit entries and what it took back in the same transaction, if any."""
+    undone = [row["undoes"] for row in step.changed_calls if row.get("undoes")]
+    with one_commit("commit", alone=not (step.audits or undone)):
         row = _one_planned(
             sql.COMMIT_STEP_FREEING if params["places"] else sql.COMMIT_STEP, params
         )
-        if row is not None and audits:
-            ports.audit().record(audits)
+        if row is not None and undone:
+            taken_back(undone)
+        if row is not None and step.audits:
+            ports.audit().record(step.audits)
         return row
 
 

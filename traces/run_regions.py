@@ -67,8 +67,9 @@ def actions(run: Run, rights: frozenset[Can]) -> dict[str, Any]:
         "can_cancel": may and live,
         "can_pause": may and live and run.state in _PAUSABLE and not run.pause_requested_at,
         "can_resume": may and live and run.state is RunStatus.PAUSED,
+        "can_fork": may and live and bool((run.error or {}).get("sound_checkpoint")),
         "can_force": may and _does_not_stop(run),
-        "can_retry": may and run.state in _RETRYABLE,
+        "can_retry": may and run.state in _RETRYABLE and run.compensation != "begun",
     }
 
 
@@ -117,13 +118,22 @@ def leaves(run: Run, rights: frozenset[Can]) -> dict[str, Any]:
     """What a cancel would stop, and which effects stay: for its dialog."""
     calls = ToolCall.objects.filter(run=run)
     lasting = calls.filter(status=CallStatus.SUCCEEDED).exclude(effect=Effect.READ)
+    undoable = lasting.filter(effect=Effect.COMPENSATABLE)
     found = {
         "executing": list(calls.filter(status=CallStatus.EXECUTING).values_list("tool", flat=True)),
         "open_asks": Interrupt.objects.filter(run=run, status=InterruptStatus.OPEN).count(),
         "children": [child.agent.name for child in run.live_children.select_related("agent")],
         "done": list(lasting.values_list("tool", flat=True)[:10]),
+        "undoable": list(undoable.values_list("tool", flat=True)[:10]),
     }
     return {"run": run, "leaves": found}
+
+
+def effects(run: Run, rights: frozenset[Can]) -> dict[str, Any]:
+    """What an ended run did to the world outside, and what of it can be taken back."""
+    found = queries.effects(run) if run.state.ended and run.undoes_id is None else None
+    able = found is not None and bool(found.can_undo)
+    return {"run": run, "effects": found, "can_compensate": able and Can.OPERATE in rights}
 
 
 # By the id of the element that each one replaces.
@@ -136,6 +146,7 @@ REGIONS: dict[str, Callable[[Run, frozenset[Can]], dict[str, Any]]] = {
     "timeline": timeline,
     "answer": answer,
     "leaves": leaves,
+    "effects": effects,
 }
 
 

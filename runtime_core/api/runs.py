@@ -17,6 +17,7 @@ from runtime_core.api.schemas import (
     CancelRun,
     CheckpointOut,
     CheckpointsOut,
+    EffectsOut,
     ForkRun,
     LimitsIn,
     ResumeRun,
@@ -124,6 +125,18 @@ def fork(request: HttpRequest, run_id: uuid.UUID, payload: ForkRun) -> HttpRespo
         return commands.fork_run(who, run, payload.checkpoint_id, payload.changes.given())
 
     return _changed(request, run_id, act)
+
+
+@router.post("/{uuid:run_id}/compensate", response={202: RunOut}, summary="Take back effects")
+def compensate(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
+    """Take back what an ended run did, last effect first; the answer is the run that does so."""
+    return _changed(request, run_id, commands.compensate_run)
+
+
+@router.get("/{uuid:run_id}/effects", response=EffectsOut, summary="What a run did")
+def effects(request: HttpRequest, run_id: uuid.UUID) -> EffectsOut:
+    """Which of its effects stay, which can be taken back, and which have been."""
+    return EffectsOut.of(queries.effects(_visible(request, run_id)))
 
 
 @router.get("/{uuid:run_id}/checkpoints", response=CheckpointsOut, summary="List checkpoints")

@@ -11,6 +11,7 @@ from ninja import Schema
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from runtime_core.limits import limits
+from runtime_core.loop.compensation import Outlook
 from runtime_core.models import Agent, Checkpoint, Run, Thread, ToolCall
 from runtime_core.run_limits import BOUNDS
 from runtime_core.sanitize import canonical
@@ -148,6 +149,7 @@ class RunOut(Schema):
     interrupts: list[uuid.UUID]
     parent: uuid.UUID | None
     children: list[uuid.UUID]
+    undoes: uuid.UUID | None
 
     @classmethod
     def of(
@@ -182,12 +184,45 @@ class RunOut(Schema):
             interrupts=list(open_interrupts),
             parent=run.parent_id if run.is_child else None,
             children=[child.id for child in children],
+            undoes=run.undoes_id,
         )
 
 
 class RunsOut(Schema):
     items: list[RunOut]
     next_cursor: str | None
+
+
+class EffectOut(Schema):
+    id: uuid.UUID
+    call_id: str
+    tool: str
+    effect: str
+    status: str
+
+    @classmethod
+    def of(cls, call: ToolCall) -> EffectOut:
+        """One effect by the call that had it."""
+        return cls(
+            id=call.id, call_id=call.call_id, tool=call.tool, effect=call.effect, status=call.status
+        )
+
+
+class EffectsOut(Schema):
+    stays: list[EffectOut]
+    can_undo: list[EffectOut]
+    undone: list[EffectOut]
+    undone_by: uuid.UUID | None
+
+    @classmethod
+    def of(cls, found: Outlook) -> EffectsOut:
+        """What a run did as the API shows it, the last first."""
+        return cls(
+            stays=[EffectOut.of(call) for call in found.stays],
+            can_undo=[EffectOut.of(call) for call in found.can_undo],
+            undone=[EffectOut.of(call) for call in found.undone],
+            undone_by=found.by,
+        )
 
 
 class ThreadOut(Schema):
@@ -212,6 +247,7 @@ class ToolCallOut(Schema):
     attempts: int
     idempotency_key: str
     interrupt_id: uuid.UUID | None
+    undoes: uuid.UUID | None
     result: Any
 
     @classmethod
@@ -228,6 +264,7 @@ class ToolCallOut(Schema):
             attempts=call.attempts,
             idempotency_key=call.idempotency_key,
             interrupt_id=getattr(call, "interrupt_id", None),
+            undoes=call.undoes_id,
             result=call.result_redacted,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from runtime_core.engines.compensate import Compensate
 from runtime_core.engines.graph import graph_engine
 from runtime_core.engines.nodes import Ask, Call, Finish, Next, node
 from runtime_core.engines.port import Engine
@@ -12,8 +13,10 @@ from runtime_core.engines.supervisor import Supervisor
 from runtime_core.errors import InvalidInput
 from runtime_core.values import Json
 
-__all__ = ["Ask", "Call", "Engine", "Finish", "Next", "engine_of", "node"]
+__all__ = ["COMPENSATE", "Ask", "Call", "Engine", "Finish", "Next", "engine_of", "node"]
 
+# Not for an agent to name: it is what runs that take back another one's effects go by.
+COMPENSATE = Compensate()
 _PLAIN: dict[str, Engine] = {"react": React(), "supervisor": Supervisor()}
 _NAMES = ("graph", *_PLAIN)
 

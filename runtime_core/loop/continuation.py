@@ -198,6 +198,11 @@ def _kind(work: Work, call: CallRecord) -> InterruptKind | None:
 
 def _reason(call: CallRecord, kind: InterruptKind) -> str:
     match kind:
+        case InterruptKind.OUTCOME_UNKNOWN if call.undoes is not None:
+            return (
+                f"Taking back {call.tool} was started and its result was lost. Nobody knows whether it is taken back, "
+                "and that must not happen twice."
+            )
         case InterruptKind.OUTCOME_UNKNOWN:
             return (
                 f"{call.tool} was started and its result was lost. Nobody knows whether it happened, "

@@ -16,7 +16,7 @@ from pydantic_ai.messages import ModelMessage
 from runtime_core import ports
 from runtime_core.checkpoints import graph_state, snapshot, store
 from runtime_core.checkpoints.graph_state import GraphState
-from runtime_core.engines import engine_of
+from runtime_core.engines import COMPENSATE, engine_of
 from runtime_core.errors import SealBroken, StateUnusable
 from runtime_core.gateway import messages as wire
 from runtime_core.loop.children import with_children
@@ -58,7 +58,7 @@ def restore(claim: Claim, run: Run) -> Work:
         seen=Seen(run.version, run.last_seq, run.cancel_requested_at is not None, False),
         run=run,
         definition=definition,
-        engine=engine_of(definition),
+        engine=COMPENSATE if run.undoes_id else engine_of(definition),
         tools=tools,
         rules=rules_of(run),
         limits=limits_of(run),
@@ -116,6 +116,9 @@ def _workspace(run: Run, source: str | None, began: bool) -> Path | None:
     """The run's folder. One that is gone is not made anew: what the run did in it would silently be undone."""
     if not source:
         return None
+    if run.undoes_id:  # what was done in a workspace is taken back there
+        there = workspace.path_of(run.undoes_id)
+        return there if there.is_dir() else None
     if began and not workspace.path_of(run.id).is_dir():
         raise StateUnusable(
             "The run's workspace is gone, with what the run did in it. Nothing was continued."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
+from typing import Any
 
 from runtime_core import clock, ports
 from runtime_core.checkpoints.recover import Facts, Strategy, strategy
@@ -17,7 +18,7 @@ from runtime_core.loop.model_step import result_event, step_row
 from runtime_core.loop.outcome import Fail, Outcome, Stop, checkpoint_reason
 from runtime_core.loop.progress import ProgressWriter
 from runtime_core.loop.work import OpenStep, Work, checkpoint_event
-from runtime_core.models import Interrupt, Run
+from runtime_core.models import Interrupt, Run, ToolCall
 from runtime_core.states import CallStatus, CheckpointReason
 from runtime_core.tools import ToolContext, gate, ledger, runner
 from runtime_core.tools.ledger import CallRecord
@@ -31,7 +32,7 @@ def take(work: Work, hold: Hold, call: CallRecord) -> Outcome:
     """Bring one call to its end. Every path commits exactly what is known, and nothing is guessed."""
     tool = work.tools.get(call.tool)
     if call.status is CallStatus.APPROVED:
-        refused = gate.refuse_or_drift(call, tool, work.rules, _asked(call.approval))
+        refused = _refusal(work, call, tool)
         if refused:
             return _refuse(work, hold, call, tool, *refused)
         if not places.taken(work, places.of_tool(call.tool)):
@@ -51,6 +52,15 @@ def take(work: Work, hold: Hold, call: CallRecord) -> Outcome:
     if tool.delegates:
         return _delegate(work, hold, call)
     return _perform(work, hold, call, tool)
+
+
+def _refusal(work: Work, call: CallRecord, tool: Tool | None) -> tuple[str, str] | None:
+    """Why an approved call may not run now, as the gate says it. What takes an effect back needs no permission."""
+    if call.undoes is None:
+        return gate.refuse_or_drift(call, tool, work.rules, _asked(call.approval))
+    if tool is None or tool.compensate is None:
+        return "rejected", f"{call.tool} cannot be taken back any more."
+    return None
 
 
 def _asked(interrupt_id: uuid.UUID | None) -> Interrupt | None:
@@ -92,11 +102,12 @@ def _recover(work: Work, hold: Hold, call: CallRecord, tool: Tool | None) -> Cal
 
 
 def _facts(call: CallRecord, tool: Tool | None) -> Facts:
+    if tool is None:
+        return Facts(call.status, call.effect, None)
+    if call.undoes is not None:
+        return Facts(call.status, call.effect, tool.compensate_effect)
     return Facts(
-        call.status,
-        call.effect,
-        tool.spec.effect if tool else None,
-        can_be_asked=tool is not None and tool.reconcile is not None,
+        call.status, call.effect, tool.spec.effect, can_be_asked=tool.reconcile is not None
     )
 
 
@@ -108,7 +119,7 @@ def _perform(work: Work, hold: Hold, call: CallRecord, tool: Tool) -> Outcome:
         with outside("tool"):
             if not work.may_act:
                 return Stop("lost")
-            outcome = runner.run(tool, call.args, _context(work, hold, call, tool, progress))
+            outcome = _run(tool, call, _context(work, hold, call, tool, progress))
     finally:
         progress.close()
     if hold.reason == "lost":
@@ -119,6 +130,17 @@ def _perform(work: Work, hold: Hold, call: CallRecord, tool: Tool) -> Outcome:
         span, ended
     )  # only now: a worker that lost the run must not close what its heir abandoned
     return after
+
+
+def _run(tool: Tool, call: CallRecord, context: ToolContext) -> ToolOutcome:
+    if call.undoes is None:
+        return runner.run(tool, call.args, context)
+    undone = ToolCall.objects.get(id=call.undoes)
+    context = dataclasses.replace(context, undoes_key=undone.idempotency_key)
+    outcome = runner.compensate(tool, call.args, ledger.result_of(undone), context)
+    if outcome.status == "compensated":  # which the call that it undoes is from now on
+        return dataclasses.replace(outcome, status="succeeded")
+    return outcome
 
 
 def _delegate(work: Work, hold: Hold, call: CallRecord) -> Outcome:
@@ -181,7 +203,7 @@ def _tool_step(work: Work, call: CallRecord) -> OpenStep:
 def _context(
     work: Work, hold: Hold, call: CallRecord, tool: Tool, progress: ProgressWriter | None
 ) -> ToolContext:
-    callbacks = {"on_progress": progress} if progress else {}
+    callbacks: dict[str, Any] = {"on_progress": progress} if progress else {}
     return ToolContext(
         run_id=work.run_id,
         project_id=work.run.project_id,

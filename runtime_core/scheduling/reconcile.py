@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from runtime_core import ports, transitions
 from runtime_core.errors import IllegalTransition
 from runtime_core.events.publish import announce
-from runtime_core.loop import parked, stopping
+from runtime_core.loop import compensation, parked, stopping
 from runtime_core.loop.continuation import ended_audit
 from runtime_core.models import Run
 from runtime_core.scheduling import liveness, queue, quotas, wake
@@ -54,6 +54,8 @@ def reconcile() -> int:
         wake.send(run_id)
     quotas.settle()
     ended = _end_late() + parked.finish_cancels() + stopping.stop_orphans()
+    for made in compensation.begin_due():
+        wake.send(made.id)
     for run_id, _, epoch, _ in lost:
         _abandon_spans(run_id, epoch)
     return len(lost) + ended

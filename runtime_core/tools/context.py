@@ -55,6 +55,8 @@ class ToolContext:
     deadline: float
     stopping: threading.Event = field(default_factory=threading.Event)
     workspace_path: Path | None = None
+    undoes_key: str = ""
+    """In a `compensate` function: the `idempotency_key` of the call that it takes back."""
     on_progress: Callable[[str, float | None], None] = _tell_nobody
 
     @property

@@ -134,6 +134,21 @@ def load(run_id: uuid.UUID) -> list[CallRecord]:
     return [record_of(row, approvals.get(row.id)) for row in rows]
 
 
+def result_of(row: ToolCall) -> Json:
+    """What a call that succeeded returned, as its tool gave it; None if nobody knows whether it happened."""
+    if row.status != CallStatus.SUCCEEDED.value or row.result_text is None:
+        return None
+    # The redacted copy has the kind of the result: what is a text there was one.
+    return row.result_text if isinstance(row.result_redacted, str) else _parsed(row.result_text)
+
+
+def _parsed(text: str) -> Json:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
 def is_same(call: CallRecord, other: CallRecord) -> bool:
     """True if both call the same tool with equal arguments, however they are written."""
     return call.tool == other.tool and canonical(call.args) == canonical(other.args)
@@ -214,7 +229,9 @@ def new_row(call: CallRecord) -> dict[str, Json]:
 
 def changed_row(before: CallRecord, after: CallRecord) -> dict[str, Json]:
     """A changed call as `sql.COMMIT_STEP` updates it: only if its status is still the one seen."""
+    undoes = after.undoes if after.status is CallStatus.SUCCEEDED else None
     return {
+        "undoes": str(undoes) if undoes else None,
         "id": str(after.id),
         "seen": before.status.value,
         "status": after.status.value,

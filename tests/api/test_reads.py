@@ -25,6 +25,7 @@ RUN_KEYS = {
     "interrupts",
     "parent",
     "children",
+    "undoes",
 }
 CALL_KEYS = {
     "id",
@@ -37,6 +38,7 @@ CALL_KEYS = {
     "attempts",
     "idempotency_key",
     "interrupt_id",
+    "undoes",
     "result",
 }
 

@@ -14,7 +14,7 @@ from traces.models import AuditEntry
 
 Login = Callable[[Any], Client]
 PAGES = ["/", "/runs/", "/traces/", "/audit/", "/agents/"]
-STEER = ["cancel", "force-stop", "pause", "resume", "retry"]
+STEER = ["cancel", "force-stop", "pause", "resume", "retry", "compensate", "fork"]
 
 
 @pytest.mark.parametrize("address", [*PAGES, "/runs/new/"])

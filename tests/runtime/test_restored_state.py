@@ -11,6 +11,7 @@ from decimal import Decimal
 import pytest
 from django.db import connection
 from django.db.models import Model
+from django.test import Client
 
 from runtime_core import commands
 from runtime_core.checkpoints import snapshot, store
@@ -184,7 +185,14 @@ def test_b5_a_person_may_fork_from_the_last_sound_checkpoint_or_cancel(
     assert sound.reason == "round", "the one after the look, before the message that was changed"
     with pytest.raises(StateUnusable):
         commands.fork_run(actor(world.alice), run, broken.id)
-    fork = drive(commands.fork_run(actor(world.alice), run, sound.id))
+    client = Client()
+    client.force_login(world.alice)
+    page = client.get(f"/runs/{run.id}/").content.decode()
+    assert "state_unusable" in page and f"/runs/{run.id}/fork/" in page
+    assert "sound checkpoint" in client.get(f"/runs/{run.id}/fork/").content.decode()
+    made = client.post(f"/runs/{run.id}/fork/")
+    fork = drive(Run.objects.get(parent=run))
+    assert made["Location"] == f"/runs/{fork.id}/"
     assert [c.tool for c in calls(fork)] == ["ledger_append"], "it has looked, and asks anew"
     assert open_interrupts(fork)
 

@@ -62,6 +62,33 @@ def retry(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
 
 @page
 @require_http_methods(["GET", "HEAD", "POST"])
+def compensate(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
+    """Take back what the run did, by a run of its own."""
+    said = "A run that takes its effects back is queued; it is linked below."
+    return _steer(request, run_id, "compensate", commands.compensate_run, said)
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def fork(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
+    """Go on in a new run from the newest checkpoint that verifies, where the run's own state does not."""
+    run = _operable(request, run_id)
+    sound = (run.error or {}).get("sound_checkpoint")
+    if not sound:
+        raise InvalidInput("This run has no sound checkpoint to go on from; start a new run.")
+    if request.method != "POST":
+        return render(request, "traces/run/ask.html", _context(request, run) | {"ask": "fork"})
+    try:
+        made = commands.fork_run(caller(request).actor, run, uuid.UUID(sound))
+    except InterlockError as error:
+        messages.error(request, f"Nothing was done: {error.message}")
+        return redirect("run", run.id)
+    messages.success(request, "This run goes on from there. The other one is as it was.")
+    return redirect("run", made.id)
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
 def resume(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     """Let a paused run go on, with more budget if the form says so."""
     run = _operable(request, run_id)
