@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from approvals.admin_people import DelegationAdmin, GrantAdmin
 from approvals.notify.admin import DeliveryAdmin, EndpointAdmin
 from approvals.policy_admin import ApprovalPolicyAdmin, ApproverGroupAdmin
 
-__all__ = ["ApprovalPolicyAdmin", "ApproverGroupAdmin", "DeliveryAdmin", "EndpointAdmin"]
+__all__ = [
+    "ApprovalPolicyAdmin",
+    "ApproverGroupAdmin",
+    "DelegationAdmin",
+    "DeliveryAdmin",
+    "EndpointAdmin",
+    "GrantAdmin",
+]

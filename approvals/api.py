@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
 from pydantic import ConfigDict, Field, StrictInt, StrictStr
 
-from approvals import commands, queries
+from approvals import commands, grants, queries
 from runtime_core.api.auth import caller as caller_of
 from runtime_core.api.idempotency import once
 from runtime_core.callers import Caller
@@ -19,6 +19,17 @@ from runtime_core.states import InterruptStatus
 NO_REASON = "No reason was given."
 
 router = Router(tags=["interrupts"])
+
+
+class RememberIn(Schema):
+    """That an approval shall hold for later calls like it; without conditions for the same arguments."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    scope: Literal["run", "thread", "agent"]
+    minutes: StrictInt = Field(ge=1, le=grants.MINUTES_MAX)
+    uses: StrictInt = Field(default=100, ge=1, le=grants.USES_MAX)
+    conditions: dict[str, Any] | None = None
 
 
 class DecisionIn(Schema):
@@ -34,6 +45,7 @@ class DecisionIn(Schema):
     args: dict[str, Any] | None = None
     response: Any = None
     reason: StrictStr | None = Field(default=None, max_length=commands.REASON_MAX)
+    remember: RememberIn | None = None
 
 
 class VoteOut(Schema):
@@ -108,15 +120,19 @@ def decide(request: HttpRequest, interrupt_id: uuid.UUID, body: DecisionIn) -> H
     """
     caller = caller_of(request)
     reason = body.reason or (NO_REASON if body.action == "reject" else "")
-    opinion = commands.Opinion(**{**body.dict(), "reason": reason})
+    opinion = commands.Opinion(**{**body.dict(exclude={"remember"}), "reason": reason})
+    wish = grants.Wish(**body.remember.dict()) if body.remember else None
     # Before the transaction of `once`, which would take the audit of a refusal back with it.
     commands.admit(caller.actor, interrupt_id, opinion, token_project=caller.token_project)
-    return once(request, lambda: (200, _decided(caller, interrupt_id, opinion)))
+    return once(request, lambda: (200, _decided(caller, interrupt_id, opinion, wish)))
 
 
-def _decided(caller: Caller, interrupt_id: uuid.UUID, opinion: commands.Opinion) -> dict[str, Any]:
+def _decided(
+    caller: Caller, interrupt_id: uuid.UUID, opinion: commands.Opinion, wish: grants.Wish | None
+) -> dict[str, Any]:
+    project = caller.token_project
     try:
-        commands.decide(caller.actor, interrupt_id, opinion, token_project=caller.token_project)
+        grants.decide_and_remember(caller.actor, interrupt_id, opinion, wish, token_project=project)
     except DecisionConflict as error:
         # Whoever came second is told what is there now, and by whom.
         error.data["current"] = queries.as_json(_shown(caller, interrupt_id))

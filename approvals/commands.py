@@ -8,13 +8,13 @@ import uuid
 
 from django.db import transaction
 
-from approvals import changing, entry, policies, revisions
+from approvals import changing, entry, policies, revisions, seats
 from approvals.models import Decision, Viewing
 from approvals.opinion import REASON_MAX, Opinion, check_shape
 from approvals.records import keep_decision, record, votes_on
 from runtime_core import decisions, revising
 from runtime_core.decisions import Locked
-from runtime_core.errors import AlreadyDecided, InvalidPayload
+from runtime_core.errors import InvalidPayload
 from runtime_core.models import Interrupt
 from runtime_core.states import InterruptStatus
 from runtime_core.transactions import one_commit
@@ -156,9 +156,8 @@ def _vote(
             changing.keep_proposal(locked, actor, opinion)
             return interrupt
     votes = votes_on(interrupt)
-    if any(vote.actor_id == actor.user_id for vote in votes):
-        raise AlreadyDecided("You have decided on this version already; others have yet to.")
-    keep_decision(interrupt, actor, opinion, overridden=past_policy)
+    seat = seats.free(interrupt, actor, votes)
+    keep_decision(interrupt, actor, opinion, overridden=past_policy, seat_id=seat)
     settles = opinion.action in ("respond", "reject")
     if settles or past_policy or len(votes) + 1 >= interrupt.required:
         _settle(locked, actor, opinion, undoable=undoable and not past_policy)
@@ -181,6 +180,7 @@ def _vote(
         required=interrupt.required,
         policy=str(interrupt.policy) if interrupt.policy else None,
         reason=opinion.reason if past_policy else "",
+        in_place_of=seat if seat != actor.user_id else None,
     )
     return interrupt
 

@@ -9,28 +9,53 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.db.models import Q
 
-from approvals.models import ApprovalPolicy, ApproverGroup
+from approvals import delegation
+from approvals.models import ApprovalPolicy, ApproverGroup, Delegation
 from approvals.policies import terms_of
 from approvals.terms import Terms
+from approvals.widening import let_in
 from runtime_core.access import ROLE_ALLOWS, Can
 from runtime_core.models import Interrupt
 
 Standing = tuple[frozenset[str], frozenset[str]]
 
 NAMES_MAX = 6
+STAND_INS_MAX = 20
 DECIDING_ROLES = [role for role, rights in ROLE_ALLOWS.items() if Can.DECIDE in rights]
 
 
 def named(user: Any) -> Q:
-    """The condition on interrupts that their terms name this person, project by project."""
+    """The condition on interrupts that their terms name this person, a step of their ladder does, or
+    somebody for whom they stand in.
+    """
     versions = list(ApprovalPolicy.objects.values_list("id", "roles", "groups", "people"))
+    condition = _named_self(user, versions)
+    held = Delegation.objects.filter(delegation.in_force(), delegate=user)
+    projects = [project for found in _standing(user).values() for project in found]
+    for one in held.filter(project__in=projects).select_related("delegator")[:STAND_INS_MAX]:
+        condition |= _in_place_of(one, versions)
+    return condition
+
+
+def _named_self(user: Any, versions: list[Any]) -> Q:
+    """Project by project."""
     condition = Q(pk__in=[])
     for (roles, groups), projects in _standing(user).items():
         allowed: Q = Q(policy__in=_naming(versions, user.pk, roles, groups))
+        allowed |= let_in(user.pk, roles, groups)
         if roles.intersection(DECIDING_ROLES):
             allowed |= Q(policy=None) | Q(policy__in=_naming_nobody(versions))
         condition |= Q(project__in=projects) & allowed
     return condition
+
+
+def _in_place_of(one: Delegation, versions: list[Any]) -> Q:
+    """What the delegator may decide on, as far as the delegation goes."""
+    condition = Q(project=one.project_id, risk__in=delegation.up_to(one.max_risk))
+    condition &= _named_self(one.delegator, versions)
+    condition &= ~Q(run__created_by_id=one.delegator_id, requester_may=False)
+    condition &= ~Q(changed_by_id=one.delegator_id, terms__editor_may=False)
+    return condition & Q(tool_call__tool=one.tool) if one.tool else condition
 
 
 def decides_anywhere(user: Any) -> bool:

@@ -9,6 +9,7 @@ from approvals import policies
 from approvals.models import Decision
 from approvals.records import votes_on
 from approvals.rulings import may_override, ruling_on
+from approvals.seats import still_holds
 from approvals.terms import Terms
 from runtime_core.models import Interrupt
 
@@ -53,9 +54,12 @@ def _votes_revoked(interrupt: Interrupt, votes: Sequence[Decision], terms: Terms
     before = policies.terms_of(interrupt)
     for vote in votes:
         is_machine = vote.via == "machine"
-        if ruling_on(interrupt, vote.actor_id, is_machine=is_machine, terms=terms).may:
+        now = ruling_on(interrupt, vote.actor_id, is_machine=is_machine, terms=terms)
+        if still_holds(vote, now):
             continue
-        if ruling_on(interrupt, vote.actor_id, is_machine=is_machine, terms=before).may:
+        if still_holds(
+            vote, ruling_on(interrupt, vote.actor_id, is_machine=is_machine, terms=before)
+        ):
             who = f"{vote.actor_name}, who decided, may not"
             return f"The approval policy changed: {who} decide under it; the call was not run."
         return f"{vote.actor_name}, who decided, no longer has the right to; the call was not run."

@@ -8,6 +8,16 @@ from django.db.models.functions import Now
 
 from approvals.notify.models import ChannelChoice, Delivery, Endpoint, Notice, QuietTime
 from approvals.policy_models import ApprovalPolicy, ApproverGroup
+from approvals.rows.grant import Grant, GrantUse
+from approvals.rows.teamwork import (
+    Assignment,
+    Delegation,
+    EscalationStep,
+    HistoryEntry,
+    InterruptClaim,
+    SavedView,
+    Snooze,
+)
 from runtime_core.ids import new_id
 from runtime_core.models import Interrupt
 from runtime_core.models.sealed import SealedField
@@ -16,13 +26,22 @@ from runtime_core.models.sealed import SealedField
 __all__ = [
     "ApprovalPolicy",
     "ApproverGroup",
+    "Assignment",
     "ChannelChoice",
     "Decision",
+    "Delegation",
     "Delivery",
     "Endpoint",
+    "EscalationStep",
+    "Grant",
+    "GrantUse",
+    "HistoryEntry",
+    "InterruptClaim",
     "Notice",
     "QuietTime",
     "Revision",
+    "SavedView",
+    "Snooze",
     "Viewing",
 ]
 

@@ -124,8 +124,12 @@ def _preview_lines(shown: Shown) -> list[showing.Line]:
 
 
 def _tabs(user: Any, filters: Filters) -> list[dict[str, Any]]:
-    counts = {"mine": queries.open_count(user), "all": queries.visible_open_count(user)}
-    labels = {"mine": "For me", "all": "All open", "decided": "Decided"}
+    counts = {
+        "mine": queries.open_count(user),
+        "all": queries.visible_open_count(user),
+        "snoozed": queries.snoozed_count(user),
+    }
+    labels = {"mine": "For me", "all": "All open", "snoozed": "Snoozed", "decided": "Decided"}
     return [
         {
             "label": labels[view],

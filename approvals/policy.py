@@ -83,11 +83,18 @@ class Ruling:
     may: bool
     visible: bool
     reason: str = ""
+    stands_in_for: tuple[int, ...] = ()
+    """Ids of those in whose place they may; none: in their own."""
 
     @property
     def is_own_edit(self) -> bool:
         """True if all that stands against it is that they wrote the arguments themselves."""
         return self is OWN_EDIT
+
+    @property
+    def is_not_asked(self) -> bool:
+        """True if all that stands against it is that the terms name others."""
+        return self in (WITHOUT_ROLE, NOT_NAMED)
 
 
 HIDDEN = Ruling(may=False, visible=False, reason="There is no such request, or you may not see it.")

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Now
 
 from approvals import eligible
-from approvals.models import VOTES, Decision
+from approvals.models import VOTES, Assignment, Decision, Snooze
 from approvals.policy import LISTED, Ruling
 from approvals.rulings import ruling_on
 from runtime_core import decisions
@@ -27,7 +28,7 @@ from runtime_core.values import Json
 
 COUNT_MAX = 100
 LIST_MAX = 200
-VIEWS = ("mine", "all", "decided")
+VIEWS = ("mine", "all", "snoozed", "decided")
 _RELATED = ("run", "run__agent", "run__created_by", "project", "tool_call", "decided_by")
 
 
@@ -90,6 +91,18 @@ def _voted_on(user: Any) -> QuerySet[Any]:
     return votes.values("interrupt_id")
 
 
+def for_me(user: Any) -> QuerySet[Interrupt]:
+    """Those of them that the person has not put off, and that were not given to others."""
+    given = Assignment.objects.filter(interrupt__status=InterruptStatus.OPEN)
+    mine = given.filter(Q(person=user.pk) | Q(group__members=user.pk))
+    to_others = Q(id__in=given.values("interrupt_id")) & ~Q(id__in=mine.values("interrupt_id"))
+    return waiting_for(user).exclude(to_others).exclude(id__in=_snoozed(user))
+
+
+def _snoozed(user: Any) -> QuerySet[Any]:
+    return Snooze.objects.filter(user=user.pk, until__gt=Now()).values("interrupt_id")
+
+
 def inbox(user: Any, filters: Filters) -> QuerySet[Interrupt]:
     """The rows of one view of the inbox: what expires first on top; decided ones newest first."""
     found = visible(user)
@@ -100,17 +113,25 @@ def inbox(user: Any, filters: Filters) -> QuerySet[Interrupt]:
     if filters.view == "decided":
         return found.exclude(status=InterruptStatus.OPEN).order_by("-decided_at", "-id")
     found = found.filter(status=InterruptStatus.OPEN).order_by("expires_at", "id")
-    return found if filters.view == "all" else found.filter(id__in=waiting_for(user).values("id"))
+    if filters.view == "snoozed":
+        return found.filter(id__in=_snoozed(user))
+    return found if filters.view == "all" else found.filter(id__in=for_me(user).values("id"))
 
 
 def open_count(user: Any) -> int:
     """How many interrupts wait for `user`, counted no further than COUNT_MAX."""
-    return waiting_for(user).order_by()[:COUNT_MAX].count()
+    return for_me(user).order_by()[:COUNT_MAX].count()
 
 
 def visible_open_count(user: Any) -> int:
     """How many open interrupts `user` sees, counted no further than COUNT_MAX."""
     return visible(user).filter(status=InterruptStatus.OPEN).order_by()[:COUNT_MAX].count()
+
+
+def snoozed_count(user: Any) -> int:
+    """How many open interrupts `user` has put off."""
+    found = visible(user).filter(status=InterruptStatus.OPEN, id__in=_snoozed(user))
+    return found.order_by()[:COUNT_MAX].count()
 
 
 def last_decided(user: Any) -> Interrupt | None:
@@ -126,7 +147,7 @@ def default_view(user: Any) -> str:
 
 def open_ids(user: Any) -> list[str]:
     """The interrupts that wait for `user`, soonest expiry first, no more than LIST_MAX."""
-    found = waiting_for(user).order_by("expires_at", "id").values_list("id", flat=True)
+    found = for_me(user).order_by("expires_at", "id").values_list("id", flat=True)
     return [str(interrupt_id) for interrupt_id in found[:LIST_MAX]]
 
 

@@ -20,15 +20,16 @@ def keep_decision(
     *,
     action: str = "",
     overridden: bool = False,
+    seat_id: int | None = None,
 ) -> Decision:
-    """Keep what was decided, on the version that stands now."""
+    """Keep what was decided, on the version that stands now; it fills the actor's own seat or that one."""
     response = opinion.response if isinstance(opinion.response, str) else ""
     comment = opinion.reason or response
     return Decision.objects.create(
         interrupt=interrupt,
         actor_id=actor.user_id,
         actor_name=actor.name,
-        seat_id=actor.user_id,
+        seat_id=seat_id or actor.user_id,
         via=actor.via,
         action=action or opinion.action,
         overridden=overridden,

@@ -5,13 +5,16 @@ transaction that acts on it.
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 
 from django.contrib.auth import get_user_model
 
+from approvals import delegation
 from approvals.models import ApproverGroup
 from approvals.policies import terms_of
 from approvals.policy import HIDDEN, Person, Ruling, may_decide
 from approvals.terms import Terms
+from approvals.widening import widened
 from runtime_core.access import allowed
 from runtime_core.models import Interrupt, Membership
 
@@ -33,18 +36,37 @@ def ruling_on(
     person = person_of(interrupt, user_id, is_machine=is_machine)
     if person is None:
         return HIDDEN
-    return may_decide(person, terms or terms_of(interrupt))
+    terms = terms or terms_of(interrupt)
+    ruling = may_decide(person, terms)
+    return _let_in(interrupt, person, terms) or ruling if ruling.is_not_asked else ruling
 
 
 def person_of(
     interrupt: Interrupt, user_id: int | None, *, is_machine: bool = False
 ) -> Person | None:
     """What is known of somebody with regard to an interrupt; None if there is no such active account."""
+    return person_in(
+        interrupt.project_id,
+        user_id,
+        requester_id=interrupt.run.created_by_id,
+        editor_id=interrupt.changed_by_id,
+        is_machine=is_machine,
+    )
+
+
+def person_in(
+    project_id: uuid.UUID,
+    user_id: int | None,
+    *,
+    requester_id: int | None,
+    editor_id: int | None = None,
+    is_machine: bool = False,
+) -> Person | None:
+    """The same with regard to a call that nobody was asked about."""
     people = get_user_model().objects.filter(is_active=True)
     user = people.filter(pk=user_id).first() if user_id is not None else None
     if user is None:
         return None
-    project_id = interrupt.project_id
     roles = Membership.objects.filter(user=user, project_id=project_id)
     groups = ApproverGroup.objects.filter(members=user, project_id=project_id)
     return Person(
@@ -52,10 +74,40 @@ def person_of(
         rights=allowed(user, project_id),
         roles=frozenset(roles.values_list("role", flat=True)),
         groups=frozenset(str(group_id) for group_id in groups.values_list("id", flat=True)),
-        is_requester=interrupt.run.created_by_id == user.pk,
-        is_editor=interrupt.changed_by_id == user.pk,
+        is_requester=requester_id == user.pk,
+        is_editor=editor_id == user.pk,
         is_machine=is_machine,
     )
+
+
+def _let_in(interrupt: Interrupt, person: Person, terms: Terms) -> Ruling | None:
+    """The ruling on somebody whom the terms do not name, but a step of the ladder or a delegation
+    does; None if neither. Whatever else the terms demand holds for them too.
+    """
+    ruling = may_decide(person, _naming(person, terms))
+    if widened(interrupt, person):
+        return ruling
+    if person.user_id is None or person.is_machine:
+        return None
+    seats = [
+        user_id
+        for user_id in delegation.delegators(interrupt, person.user_id)
+        if (other := person_of(interrupt, user_id)) and _may_self(interrupt, other, terms)
+    ]
+    if not seats:
+        return None
+    return replace(ruling, stands_in_for=tuple(seats)) if ruling.may else ruling
+
+
+def _may_self(interrupt: Interrupt, person: Person, terms: Terms) -> bool:
+    if widened(interrupt, person):
+        terms = _naming(person, terms)
+    return may_decide(person, terms).may
+
+
+def _naming(person: Person, terms: Terms) -> Terms:
+    """The same terms as if they named this person alone."""
+    return replace(terms, roles=(), groups=(), people=(person.user_id or 0,))
 
 
 def may_override(interrupt: Interrupt, user_id: int | None) -> bool:

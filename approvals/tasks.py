@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
+from approvals.escalation import escalate_due
 from approvals.notify.fanout import fan_out
 from approvals.notify.send import send_due
 
@@ -13,3 +14,9 @@ def notify() -> None:
     """Make deliveries of new notices, and send what is due."""
     fan_out()
     send_due()
+
+
+@shared_task(name="approvals.escalate")
+def escalate() -> None:
+    """Take the steps that are due on the ladders of open requests."""
+    escalate_due()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from django.urls import path
 
-from approvals import views
+from approvals import sharing_views, views
 from approvals.notify import views as notify
 
 urlpatterns = [
     path("inbox/", views.inbox, name="inbox"),
     path("inbox/<uuid:interrupt_id>/", views.interrupt, name="interrupt"),
+    path("inbox/<uuid:interrupt_id>/share/", sharing_views.share, name="interrupt-share"),
+    path("inbox/remembered/", sharing_views.remembered, name="remembered"),
+    path("inbox/delegations/", sharing_views.delegations, name="delegations"),
+    path("inbox/views/", sharing_views.views, name="saved-views"),
     path("notifications/", notify.notifications, name="notifications"),
     path("settings/notifications/", notify.settings_page, name="notification-settings"),
 ]

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
-from approvals import commands, pages, queries
+from approvals import commands, grants, pages, queries, sharing
 from approvals.decision_form import DecisionForm, empty_form, error_field, read_form
 from approvals.queries import Filters, Shown
 from runtime_core.errors import DecisionConflict, InvalidPayload, NotAllowed, NotFound
@@ -73,7 +73,9 @@ def _decide(request: HttpRequest, shown: Shown) -> HttpResponse:
     if form.has_errors and shown.ruling.may and shown.interrupt.status == InterruptStatus.OPEN:
         return _page(request, shown, form, status=422)
     try:
-        commands.decide(actor_of(request), shown.interrupt.id, form.opinion())
+        wish = grants.wish_of(request.POST.dict())
+        actor = actor_of(request)
+        grants.decide_and_remember(actor, shown.interrupt.id, form.opinion(), wish)
     except InvalidPayload as error:
         form.errors[error_field(error)] = error.message
         return _page(request, shown, form, status=422)
@@ -127,6 +129,7 @@ def _page(
     status: int = 200,
 ) -> HttpResponse:
     context: dict[str, Any] = pages.detail_context(shown, form, conflict)
+    context |= sharing.context(request.user, shown.interrupt)
     context["query"] = request.GET.urlencode()
     if request.headers.get("HX-Request"):
         return render(request, "approvals/_detail.html", context, status=status)

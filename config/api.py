@@ -5,6 +5,7 @@ from __future__ import annotations
 from ninja import NinjaAPI
 
 from approvals.api import router as interrupts
+from approvals.sharing_api import router as sharing
 from runtime_core.api import agents, events, problems, runs, threads
 from runtime_core.api.auth import CallerAuth
 from runtime_core.api.json_body import StrictParser
@@ -27,4 +28,5 @@ api.add_router("/threads", threads.router)
 api.add_router("/agents", agents.agents)
 api.add_router("/tools", agents.tools)
 api.add_router("", interrupts)
+api.add_router("", sharing)
 api.add_router("", traces)

@@ -49,7 +49,6 @@ if not SECRET_KEY:
         "or start with `make up`, which makes one for its data folder."
     )
 # Former ones: sessions and stored values made under them stay good.
-SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])
 # What raw texts are sealed under: the first seals, all open. Without any, SECRET_KEY does both.
 INTERLOCK_DATA_KEYS = env.list("INTERLOCK_DATA_KEYS", default=[])
 if any(len(key) < 32 for key in INTERLOCK_DATA_KEYS):
@@ -232,6 +231,7 @@ CELERY_BEAT_SCHEDULE = {
     "expire": _tick("runtime_core.expire", 2.0),
     "seal": _tick("traces.seal", 1.0),
     "notify": _tick("approvals.notify", 2.0),
+    "escalate": _tick("approvals.escalate", 5.0),
 }
 
 CHANNEL_LAYERS = {
@@ -248,6 +248,7 @@ INTERLOCK_PORTS = {
     "spans": "traces.spans.sink",
     "decision_guard": "approvals.guard.guard",
     "terms_source": "approvals.policies.source",
+    "grants": "approvals.grants.source",
 }
 TOOL_MODULES: list[str] = ["evals.shop.tools", "evals.shop.graphs", *env.list("TOOL_MODULES", default=[])]
 INTERLOCK_MODEL = env.str("INTERLOCK_MODEL", default="")

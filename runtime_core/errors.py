@@ -141,6 +141,13 @@ class Backpressure(RequestError):
     http_status = 429
 
 
+class AlreadyClaimed(RequestError):
+    """Somebody else looks after the request."""
+
+    code = "already_claimed"
+    http_status = 409
+
+
 class DecisionConflict(RequestError):
     """The interrupt is no longer what you decided on; nothing was done."""
 

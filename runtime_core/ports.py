@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from runtime_core.values import ApprovalTerms, Asked, Audit, Json, Span
+from runtime_core.values import ApprovalTerms, Asked, Audit, Covered, Json, Span, ToolSpec
 
 
 class Redacted(Protocol):
@@ -73,6 +73,19 @@ class TermsSource(Protocol):
     def of(self, asked: Sequence[Asked]) -> list[ApprovalTerms]: ...
 
 
+class Grants(Protocol):
+    """Remembered approvals, by which a call may run that would be asked about otherwise."""
+
+    def covering(
+        self, run_id: uuid.UUID, tool: ToolSpec, args: Mapping[str, Json]
+    ) -> Covered | None: ...
+
+    def spend(
+        self, grant_id: uuid.UUID, call_id: uuid.UUID, tool: ToolSpec, args: Mapping[str, Json]
+    ) -> str | None:
+        """Count one use, right before the call runs: None, or why it may not run by it any more."""
+
+
 @functools.cache
 def _bound(name: str) -> Any:
     target = import_string(settings.INTERLOCK_PORTS[name])
@@ -102,3 +115,8 @@ def decision_guard() -> DecisionGuard:
 def terms_source() -> TermsSource:
     """The source of the terms under which an interrupt opens."""
     return cast(TermsSource, _bound("terms_source"))
+
+
+def grants() -> Grants:
+    """The remembered approvals."""
+    return cast(Grants, _bound("grants"))

@@ -55,12 +55,12 @@ WITH moved AS (
     FROM moved, jsonb_to_recordset(%(messages)s::jsonb) AS x(position int, step int, body text)
 ), proposed AS (
     INSERT INTO tool_call (id, run_id, step, position, call_id, tool, effect, risk, status, args_text,
-        args_digest, args_redacted, schema_digest, idempotency_key, verdict_reason, attempts, epoch,
-        error_code, result_text, result_redacted, truncated, worker, edited, created_at, started_at, ended_at)
+        args_digest, args_redacted, schema_digest, idempotency_key, verdict_reason, grant_id, attempts,
+        epoch, error_code, result_text, result_redacted, truncated, worker, edited, created_at, started_at, ended_at)
     SELECT x.id, moved.id, x.step, x.position, x.call_id, x.tool, x.effect, x.risk, x.status,
         decode(x.args_text, 'base64'),
         x.args_digest, COALESCE(x.args_redacted, 'null'), x.schema_digest, x.idempotency_key,
-        x.verdict_reason,
+        x.verdict_reason, x.grant_id,
         CASE WHEN x.status = 'executing' THEN 1 ELSE 0 END, %(epoch)s, x.error_code,
         decode(x.result_text, 'base64'), x.result_redacted, x.truncated, x.worker, false, clock_timestamp(),
         CASE WHEN x.status = 'executing' THEN clock_timestamp() END,
@@ -68,8 +68,8 @@ WITH moved AS (
     FROM moved, jsonb_to_recordset(%(new_calls)s::jsonb) AS x(
         id uuid, step int, position int, call_id text, tool text, effect text, risk text, status text,
         args_text text, args_digest text, args_redacted jsonb, schema_digest text, idempotency_key text,
-        verdict_reason text, error_code text, result_text text, result_redacted jsonb, truncated bool, worker text,
-        ended bool)
+        verdict_reason text, grant_id uuid, error_code text, result_text text, result_redacted jsonb,
+        truncated bool, worker text, ended bool)
 ), changed AS (
     UPDATE tool_call SET
         status = x.status,

@@ -61,6 +61,7 @@ def load_all(**_: Any) -> None:
         ports.spans,
         ports.decision_guard,
         ports.terms_source,
+        ports.grants,
     ):
         port()
     slots(WORKER).open()

@@ -98,6 +98,14 @@ class ProposedCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Covered:
+    """That a remembered approval covers a call, and in which words."""
+
+    grant_id: uuid.UUID
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolOutcome:
     """How one tool call ended, before redaction. `result` is JSON; `status` a ledger status."""
 

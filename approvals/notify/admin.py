@@ -24,7 +24,7 @@ class EndpointAdmin(Recorded):
     list_display = ["name", "project", "channel", "host", "min_risk", "owner", "is_active"]
     list_filter = ["project", "channel", "is_active"]
     autocomplete_fields = ["project", "owner"]
-    fields = ["project", "owner", "name", "channel", "url", "min_risk", "is_active"]
+    fields = ["project", "owner", "name", "channel", "address", "min_risk", "is_active"]
     recorded_fields = ("name", "channel", "host", "min_risk", "owner_id", "is_active")
 
     def save_form(self, request: HttpRequest, form: Any, change: bool) -> Any:

@@ -11,7 +11,6 @@ from django import forms
 from approvals.notify.errors import Undeliverable
 from approvals.notify.models import Channel, Endpoint, QuietTime
 from approvals.notify.post import checked
-from approvals.notify.sealed import seal
 
 
 class QuietForm(forms.ModelForm):
@@ -55,7 +54,7 @@ class QuietForm(forms.ModelForm):
 class EndpointForm(forms.ModelForm):
     """An endpoint; its address is entered here and never shown again."""
 
-    url = forms.CharField(
+    address = forms.CharField(
         max_length=2_000,
         required=False,
         label="Address",
@@ -68,10 +67,10 @@ class EndpointForm(forms.ModelForm):
         model = Endpoint
         fields = ["project", "owner", "name", "channel", "min_risk", "is_active"]
 
-    def clean_url(self) -> str:
+    def clean_address(self) -> str:
         """An address that may be posted to."""
-        url: str = self.cleaned_data["url"].strip()
-        if not url and not self.instance.url_sealed:
+        url: str = self.cleaned_data["address"].strip()
+        if not url and not self.instance.url:
             raise forms.ValidationError("Enter the address that is posted to.")
         if url:
             try:
@@ -81,11 +80,11 @@ class EndpointForm(forms.ModelForm):
         return url
 
     def save(self, commit: bool = True) -> Endpoint:
-        """Seal the address; a webhook gets its signing key once, in `new_secret`."""
-        endpoint, url = self.instance, self.cleaned_data["url"]
+        """Keep the address, sealed; a webhook gets its signing key once, in `new_secret`."""
+        endpoint, url = self.instance, self.cleaned_data["address"]
         if url:
-            endpoint.url_sealed, endpoint.host = seal(url), (checked(url).hostname or "")[:255]
-        if endpoint.channel == Channel.WEBHOOK and not endpoint.secret_sealed:
+            endpoint.url, endpoint.host = url, (checked(url).hostname or "")[:255]
+        if endpoint.channel == Channel.WEBHOOK and not endpoint.secret:
             self.new_secret = f"ilw_{secrets.token_urlsafe(32)}"
-            endpoint.secret_sealed = seal(self.new_secret)
+            endpoint.secret = self.new_secret
         return super().save(commit)

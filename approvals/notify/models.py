@@ -8,6 +8,7 @@ from django.db.models.functions import Now
 
 from runtime_core.ids import new_id
 from runtime_core.models import Interrupt, Project
+from runtime_core.models.sealed import SealedField
 from runtime_core.values import Risk
 
 
@@ -71,8 +72,8 @@ class Endpoint(models.Model):
     channel = models.CharField(
         max_length=8, choices=[(c.value, c.label) for c in ENDPOINT_CHANNELS]
     )
-    url_sealed = models.TextField(editable=False)
-    secret_sealed = models.TextField(editable=False, blank=True)
+    url = SealedField(null=True)
+    secret = SealedField(null=True)
     host = models.CharField(max_length=255, editable=False, help_text="All of it that is shown.")
     min_risk = models.CharField(max_length=8, choices=RISKS, default=Risk.LOW.value)
     is_active = models.BooleanField(default=True)

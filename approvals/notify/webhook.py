@@ -14,7 +14,6 @@ from approvals.notify.errors import Undeliverable
 from approvals.notify.message import Message, message_of, payload_of
 from approvals.notify.models import Channel, Delivery
 from approvals.notify.post import post
-from approvals.notify.sealed import unseal
 from runtime_core import clock
 
 _SLACK_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
@@ -23,18 +22,18 @@ _SLACK_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 def send(delivery: Delivery) -> None:
     """Post it once; Undeliverable or OSError if it was not taken."""
     endpoint = delivery.endpoint
-    if endpoint is None:
-        raise Undeliverable("the endpoint is gone")
+    if endpoint is None or not endpoint.url:
+        raise Undeliverable("its address has to be entered again")
     if endpoint.channel == Channel.SLACK:
         body, headers = slack_body(message_of(delivery.notice)), {}
     else:
         body = json.dumps(payload_of(delivery), separators=(",", ":")).encode()
-        headers = signed_headers(unseal(endpoint.secret_sealed), body, int(clock.now().timestamp()))
+        headers = signed_headers(endpoint.secret or "", body, int(clock.now().timestamp()))
     headers |= {
         "Interlock-Event": f"interrupt.{delivery.notice.kind}",
         "Interlock-Event-Id": str(delivery.id),
     }
-    status = post(unseal(endpoint.url_sealed), body, headers)
+    status = post(endpoint.url, body, headers)
     if not 200 <= status < 300:
         raise Undeliverable(f"it answered with status {status}")
 

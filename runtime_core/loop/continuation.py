@@ -76,8 +76,8 @@ def follow(
 
     `begin` False begins and asks nothing more: somebody wants the run to stop, which the loop obeys after the commit.
     Nor is anything begun that the budget has no room for, once this step and its `usage` are counted.
-    A call that a person approved is not begun here: its approval is checked again right before it runs. Nor is a step
-    that needs a place of a quota: the place is taken right before it.
+    A call that a person approved, now or for later, is not begun here: that is checked again right before it runs.
+    Nor is a step that needs a place of a quota: the place is taken right before it.
     """
     result = Continuation(Go(), list(calls))
     used = work.usage + (usage or Usage())
@@ -111,7 +111,7 @@ def follow(
 
 def _may_begin(call: CallRecord) -> bool:
     """True unless something is to be looked at right before the call: its approval, or a place for it."""
-    approved = call.status is CallStatus.APPROVED and not call.approval
+    approved = call.status is CallStatus.APPROVED and not (call.approval or call.grant)
     return approved and places.of_tool(call.tool) not in places.limited
 
 

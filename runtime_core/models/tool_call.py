@@ -30,6 +30,7 @@ class ToolCall(models.Model):
     schema_digest = models.CharField(max_length=64)
     idempotency_key = models.CharField(max_length=64, unique=True)
     verdict_reason = models.CharField(max_length=300, blank=True)
+    grant_id = models.UUIDField(null=True, help_text="The remembered approval that lets it run.")
     attempts = models.PositiveSmallIntegerField(default=0)
     epoch = models.PositiveBigIntegerField(default=0)
     error_code = models.CharField(max_length=60, blank=True)

@@ -49,7 +49,7 @@ def authorise(
             idempotency_key=key,
             args_redacted=ledger.redacted_args(call.tool, call.args_text),
         )
-        record = _judge(record, tools.get(call.tool), tools, rules)
+        record = _judge(run_id, record, tools.get(call.tool), tools, rules)
         records.append(_ask_if_repeated(record, tools.get(call.tool), run_id, records))
     return records
 
@@ -71,10 +71,15 @@ def _ask_if_repeated(
         said = f"The same call was made {ago:.0f} s ago."
     if record.status is CallStatus.AWAITING_APPROVAL:
         said = f"{said} {record.verdict_reason}"
-    return record.evolve(status=CallStatus.AWAITING_APPROVAL, verdict_reason=said)
+    return _asks(record, said)
+
+
+def _asks(record: CallRecord, why: str) -> CallRecord:
+    return record.evolve(status=CallStatus.AWAITING_APPROVAL, grant=None, verdict_reason=why)
 
 
 def _judge(
+    run_id: uuid.UUID,
     record: CallRecord,
     tool: Tool | None,
     tools: Mapping[str, Tool],
@@ -105,11 +110,21 @@ def _judge(
         case Verdict.ALLOW:
             return record.evolve(status=CallStatus.APPROVED)
         case Verdict.ASK:
-            return record.evolve(status=CallStatus.AWAITING_APPROVAL)
+            return _asked_unless_covered(run_id, record, tool, args)
         case Verdict.DENY:
             return _ended(
                 record, CallStatus.REJECTED, "not_permitted", f"Not permitted: {decision.reason}"
             )
+
+
+def _asked_unless_covered(
+    run_id: uuid.UUID, record: CallRecord, tool: Tool, args: Mapping[str, Json]
+) -> CallRecord:
+    covered = ports.grants().covering(run_id, tool.spec, args)
+    if covered is None:
+        return record.evolve(status=CallStatus.AWAITING_APPROVAL)
+    reason = ports.redactor().text(covered.reason)
+    return record.evolve(status=CallStatus.APPROVED, grant=covered.grant_id, verdict_reason=reason)
 
 
 def refuse_or_drift(
@@ -130,7 +145,8 @@ def refuse_or_drift(
     if permission.decide(rules, tool.spec, args).verdict is Verdict.DENY:
         return "rejected", "A permission now denies it."
     if was_asked is None:
-        return None
+        ended = ports.grants().spend(call.grant, call.id, tool.spec, args) if call.grant else None
+        return ("drift", ended) if ended else None
     if was_asked.digest != digest(call.tool, call.args_text, call.schema_digest):
         return "drift", "It is not what was approved."
     revoked = ports.decision_guard().revoked(was_asked.id)

@@ -67,6 +67,8 @@ class CallRecord:
     """The interrupt by which a person let it run, if one had to."""
     awaits: uuid.UUID | None = field(default=None, compare=False)
     """The run that works on it and has not ended, if it was handed to another agent. Not stored with it."""
+    grant: uuid.UUID | None = None
+    """The remembered approval by which it may run without being asked about."""
 
     @property
     def args(self) -> dict[str, Json]:
@@ -198,6 +200,7 @@ def record_of(row: ToolCall, approval: uuid.UUID | None = None) -> CallRecord:
         started_at=row.started_at,
         undoes=row.undoes_id,
         approval=approval,
+        grant=row.grant_id,
     )
 
 
@@ -218,6 +221,7 @@ def new_row(call: CallRecord) -> dict[str, Json]:
         "schema_digest": call.schema_digest,
         "idempotency_key": call.idempotency_key,
         "verdict_reason": call.verdict_reason[:300],
+        "grant_id": str(call.grant) if call.grant else None,
         "error_code": call.error_code,
         "result_text": call.result_text,
         "result_redacted": call.result_redacted,

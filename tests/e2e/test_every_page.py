@@ -72,6 +72,9 @@ Address = Callable[[Scene], str]
 PAGES: dict[str, tuple[str, Address, int]] = {
     "home": ("operator", lambda s: "/", 200),
     "home of an approver": ("approver", lambda s: "/", 200),
+    "remembered approvals": ("approver", lambda s: "/inbox/remembered/", 200),
+    "standing in": ("approver", lambda s: "/inbox/delegations/", 200),
+    "saved views": ("approver", lambda s: "/inbox/views/", 200),
     "notifications": ("approver", lambda s: "/notifications/", 200),
     "notification settings": ("approver", lambda s: "/settings/notifications/", 200),
     "home of a stranger": ("stranger", lambda s: "/", 200),

@@ -26,6 +26,8 @@ NOT_LOGGED_IN, NO_SUCH_RUN = 4401, 4404
 # A body that fits, by the end of the path: what does not fit is refused whoever sends it.
 BODIES: dict[str, Any] = {
     "decisions": {"action": "approve", "version": 1, "digest": "0" * 64},
+    "assignments": {"people": ["approver"]},
+    "snooze": {"minutes": 5},
     "fork": {"checkpoint_id": str(uuid.UUID(int=1)), "changes": {}},
 }
 
@@ -37,6 +39,9 @@ class Ids:
     run_id: str
     interrupt_id: str
     thread_id: str
+    # None is there; that they are told apart is shown in tests/approvals/test_sharing.py.
+    delegation_id: str = str(uuid.UUID(int=1))
+    grant_id: str = str(uuid.UUID(int=1))
 
 
 @pytest.fixture(scope="module")

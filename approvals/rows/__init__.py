@@ -1,0 +1,1 @@
+"""Rows of this side, one file a subject; `approvals.models` brings them together."""

@@ -1,0 +1,107 @@
+"""The ladder of a request that nobody decides, with the database's time moved by changing rows."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+
+from approvals.commands import Opinion, decide
+from approvals.escalation import escalate_due
+from approvals.models import ApproverGroup, Assignment, EscalationStep, Notice
+from approvals.queries import for_me, waiting_for
+from approvals.rulings import ruling_on
+from runtime_core import clock
+from runtime_core.models import Event, Interrupt
+from runtime_core.values import Actor
+from tests.approvals.world import World, audited, make_user
+from tests.runtime.world import together
+
+LADDER = [
+    {"after_minutes": 10, "action": "notify", "roles": ["approver"]},
+    {"after_minutes": 20, "action": "widen", "people": ["viewer"], "groups": ["Night"]},
+    {"after_minutes": 30, "action": "raise"},
+]
+
+
+def asked(world: World, minutes_ago: int = 0, ladder: list[dict[str, Any]] = LADDER) -> Interrupt:
+    interrupt = world.ask()
+    interrupt.terms = {"escalation": ladder}
+    interrupt.save()
+    wait(interrupt, minutes_ago)
+    return interrupt
+
+
+def wait(interrupt: Interrupt, minutes: int) -> None:
+    """Let so many minutes have passed since it was asked."""
+    at = clock.now() - dt.timedelta(minutes=minutes, seconds=1)
+    Interrupt.objects.filter(id=interrupt.id).update(created_at=at)
+
+
+def test_each_step_is_taken_once_when_its_time_has_come(world: World) -> None:
+    boss = make_user("boss", world.project, "admin")
+    night = ApproverGroup.objects.create(project=world.project, name="Night")
+    night.members.add(world.operator)
+    interrupt = asked(world, minutes_ago=5)
+    assert escalate_due() == 0
+
+    wait(interrupt, 10)
+    assert [escalate_due(), escalate_due()] == [1, 0]
+    assert not ruling_on(interrupt, world.viewer.pk).may
+    told = Notice.objects.get(kind="escalated").audience
+    assert told == sorted([world.approver.pk, world.approver2.pk])
+
+    wait(interrupt, 20)
+    assert [escalate_due(), escalate_due()] == [1, 0]
+    for person in (world.viewer, world.operator):
+        assert ruling_on(interrupt, person.pk).may
+        assert interrupt in waiting_for(person)
+    other = world.ask()
+    assert not ruling_on(other, world.viewer.pk).may and other not in waiting_for(world.viewer)
+    assert not ruling_on(interrupt, world.stranger.pk).visible
+
+    wait(interrupt, 30)
+    assert escalate_due() == 1
+    assert [one.person for one in Assignment.objects.filter(interrupt=interrupt)] == [boss]
+    assert interrupt in for_me(boss) and interrupt not in for_me(world.approver)
+    steps = [one["how"] for one in audited("interrupt.escalated")]
+    assert steps == ["notify", "widen", "raise"]
+    said = Event.objects.filter(run=interrupt.run_id, type="progress").order_by("seq")
+    assert [one.data["message"].split(",")[0] for one in said] == [
+        "system reminded every approver", "system let Night", "system gave the request to every admin",
+    ]  # fmt: skip
+
+    opinion = Opinion("approve", interrupt.version, interrupt.digest)
+    settled = decide(Actor(world.viewer.pk, "viewer"), interrupt.id, opinion)
+    assert settled.status == "approved"
+
+
+def test_what_is_decided_or_has_no_ladder_climbs_no_further(world: World) -> None:
+    late = asked(world, minutes_ago=60)
+    opinion = Opinion("approve", late.version, late.digest)
+    decide(Actor(world.approver.pk, "approver"), late.id, opinion)
+    wait(world.ask(), 600)
+    odd = asked(world, minutes_ago=60, ladder=[])
+    Interrupt.objects.filter(id=odd.id).update(terms={"escalation": "none"})
+
+    assert escalate_due() == 0
+    assert not EscalationStep.objects.exists()
+
+
+@pytest.mark.race
+@pytest.mark.django_db(transaction=True)
+def test_two_sweepers_at_once_take_each_step_once(transactional_db: None) -> None:
+    world = World()
+    interrupts = [asked(world, minutes_ago=25) for _ in range(5)]
+
+    taken = together(escalate_due, escalate_due, escalate_due)
+
+    assert sum(taken) == 10
+    assert EscalationStep.objects.count() == 10
+    for interrupt in interrupts:
+        entries = [
+            one for one in audited("interrupt.escalated") if one["object"] == str(interrupt.id)
+        ]
+        assert sorted(one["step"] for one in entries) == [1, 2]
+    assert Notice.objects.filter(kind="escalated").count() == 10
