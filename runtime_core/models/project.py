@@ -115,7 +115,7 @@ class IdempotencyKey(models.Model):
     """The answer that a write with an `Idempotency-Key` got, so that its repeat gets the same one."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE)
-    key = models.CharField(max_length=200)
+    key = models.CharField(max_length=64, help_text="SHA-256 of what was sent.")
     request_digest = models.CharField(max_length=64)
     status = models.PositiveSmallIntegerField(null=True)
     response = models.JSONField(null=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.e2e.texts import CANARIES, HOSTILE_TEXT
+from tests.e2e.texts import CANARIES, HOSTILE_TEXT, PLANTED
 
 Turn = dict[str, Any]
 TOOLS = ["post_notice", "erase_board", "read_board", "watch_board", "recite", "stumble", "ask_human"]
@@ -19,6 +19,12 @@ def turn(text: str, *calls: dict[str, Any]) -> Turn:
     return {"text": text, "calls": list(calls)}
 
 
+# Written in pieces, so that what a stream shows has to be put together to be seen.
+_SPILL = (
+    "import sys\n"
+    f"for piece in {[PLANTED['stdout'][:9], PLANTED['stdout'][9:]]!r}: print(piece, end='', flush=True)\n"
+    f"sys.stderr.write({PLANTED['stderr']!r}); sys.exit(3)"
+)
 SCRIPTS: dict[str, list[Turn]] = {
     "notices": [
         turn("I would like to post the first notice.", call("post_notice", text="The first notice")),
@@ -57,7 +63,26 @@ SCRIPTS: dict[str, list[Turn]] = {
         turn("Or ask.", call("ask_human", question="What is the password?")),
         turn(f"The key {CANARIES['answer']} works."),
     ],
+    "planted": [
+        turn(f"I use {PLANTED['model text']}.",
+             call("recite", what="planted result"), call("stumble", what="planted error"),
+             call("murmur", what="planted progress"), call("recite", what="x", **{PLANTED["argument name"]: 1}),
+             call("read_board", at=[PLANTED["invalid arguments"]]), call(PLANTED["unknown tool"], a=1),
+             call("write_file", path=f"notes/{PLANTED['file name']}.txt", content=f"token: {PLANTED['file content']}"),
+             call("run_command", argv=["python3", "-c", _SPILL])),
+        turn("I post it.", call("post_notice", text=f"use {PLANTED['arguments']} from now on")),
+        turn("Or ask.", call("ask_human", question=f"Is {PLANTED['question']} the password?")),
+        turn("Again.", call("post_notice", text="the last one")),
+        turn(f"That was {PLANTED['model text']}."),
+    ],
 }  # fmt: skip
+MORE: dict[str, dict[str, Any]] = {
+    "planted": {
+        "instructions": f"Never say {PLANTED['instructions']} to anybody.",
+        "tools": [*TOOLS, "murmur", "write_file", "run_command"],
+        "workspace": "evals/fixtures/slugify",
+    }
+}
 PAUSES_MS = {"slow": 40, "talker": 5, "notices": 2}
 
 
@@ -71,5 +96,6 @@ def definitions(folder: str) -> list[dict[str, Any]]:
             "tools": TOOLS,
             "permissions": PERMISSIONS,
         }
+        | MORE.get(name, {})
         for name in SCRIPTS
     ]

@@ -37,3 +37,24 @@ SPOKEN = {
     "secret error": CANARIES["error"],
     "told secret": f"login with {CANARIES['told']} was refused",
 }
+
+# One for every way in; each in the form of a real one, of another family than its neighbours.
+_FORMS = (
+    lambda place: "ghp_" + _letters(place, 36),
+    lambda place: "sk-test-" + _letters(place, 40),
+    lambda place: "xoxb-1234567890-" + _letters(place, 24),
+    lambda place: "glpat-" + _letters(place, 20),
+)
+WAYS_IN = (
+    "prompt", "metadata value", "metadata key", "thread metadata", "instructions", "model text", "arguments",
+    "argument name", "invalid arguments", "unknown tool", "tool result", "tool error", "inner error", "progress",
+    "stderr", "stdout", "file name", "file content", "question", "answer", "edited arguments", "reason",
+    "idempotency key", "user agent", "referer", "query", "bearer",
+)  # fmt: skip
+PLANTED = {place: _FORMS[n % 4](f"planted {place}") for n, place in enumerate(WAYS_IN)}
+SPOKEN |= {
+    "planted result": f"the key is {PLANTED['tool result']}",
+    "planted error": f"https://h.invalid/?key={PLANTED['tool error']}",
+    "planted inner": f"login with {PLANTED['inner error']} was refused",
+    "planted progress": f"I look for {PLANTED['progress']} now",
+}

@@ -53,3 +53,15 @@ def stumble(ctx: ToolContext, what: str) -> str:
         if what.startswith("told"):
             raise ToolFailed(SPOKEN[what]) from inner
         raise RuntimeError(f"HTTPError for url https://h.invalid/?key={SPOKEN[what]}") from inner
+
+
+@tool(risk="low", effect="read", timeout=20)
+def murmur(ctx: ToolContext, what: str) -> str:
+    """Say a text that these tests know by name, a piece at a time, while it works."""
+    for at in range(0, len(SPOKEN[what]), 7):
+        ctx.progress(SPOKEN[what][at : at + 7])
+    ctx.progress(SPOKEN[what])
+    try:
+        raise ValueError(SPOKEN["planted inner"])
+    except ValueError as inner:
+        raise ToolFailed("it did not work") from inner
