@@ -360,9 +360,9 @@ def _audit(action: str, actor: Actor, run: Run, **data: Json) -> None:
 def _after(run: Run, seq: int, *, due: bool = False, inbox: bool = False) -> Run:
     """Tell those who watch, wake a worker if the run is due, and read the run as it is now."""
     # The caller may be in a transaction of its own: who is told earlier would look too early.
-    transaction.on_commit(lambda: announce(run.id, seq, run.project_id, inbox=inbox))
     if due:
         wake_run(run.id)
+    transaction.on_commit(lambda: announce(run.id, seq, run.project_id, inbox=inbox))
     return _now(run)
 
 

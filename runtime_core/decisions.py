@@ -138,11 +138,9 @@ def settle(
 
 
 def wake(run: Run) -> None:
-    """Call after the commit: tell those who watch, and a worker if the run is due."""
-    fresh = Run.objects.only("last_seq", "status", "project_id").get(id=run.id)
+    """Call after the commit: tell those who watch. A worker has been told first, if the run is due."""
+    fresh = Run.objects.only("last_seq", "project_id").get(id=run.id)
     announce(run.id, fresh.last_seq, fresh.project_id, inbox=True)
-    if fresh.status == RunStatus.PENDING.value:
-        wake_run(run.id)
 
 
 def shown(interrupt: Interrupt) -> dict[str, Any]:
@@ -241,6 +239,7 @@ def _close(
     if goes_on:
         cause = "expired" if status is InterruptStatus.EXPIRED else "decided"
         transitions.move(run.id, RunStatus.PENDING, cause)
+        wake_run(run.id)
     transaction.on_commit(lambda: ports.spans().write([settled_span(interrupt)]))
     return interrupt
 

@@ -24,7 +24,7 @@ WORKER = f"{socket.gethostname()[:80]}:{secrets.token_hex(3)}:{os.getpid()}"
 
 @shared_task(name="runtime_core.advance")
 def advance(run_id: str) -> None:
-    """Offer the run to a free slot, which claims it if it is still due."""
+    """Offer the run to a free slot. Hints come over `scheduling.wake`; by this door, those of older processes."""
     try:
         hinted = uuid.UUID(run_id)
     except ValueError:

@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import functools
 import json
-import logging
 import os
 import threading
 import uuid
-from collections.abc import Sequence
 from functools import partial
 
-import redis
-from django.conf import settings
 from django.db import connection
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
-from runtime_core import clock
-from runtime_core.transactions import outside
+from runtime_core import broker
 
 CHANNEL = "interlock:hints"
 
-# Connecting and sending each get this long, so a hint costs at most twice of it.
-_TIMEOUT_S = 0.1
-# After a failure nobody tries for this long: a dead broker must not cost each step 0.2 s.
-_REST_S = 1.0
-
-_log = logging.getLogger(__name__)
-_resting_until = 0.0
+# Hints of a busy run are collected for this long; what changes its status does not wait.
+COLLECT_SECONDS = 0.02
 
 
 def announce(run_id: uuid.UUID, last_seq: int, project_id: uuid.UUID, inbox: bool = False) -> None:
@@ -56,6 +44,8 @@ class _Later:
 
     def __init__(self) -> None:
         self._due: dict[uuid.UUID, tuple[int, uuid.UUID, bool]] = {}
+        self._urgent = False
+        self._collecting = False
         self._state = threading.Condition()
         threading.Thread(target=self._run, name="interlock-hints", daemon=True).start()
 
@@ -63,14 +53,21 @@ class _Later:
         with self._state:
             _, _, inbox_changed = self._due.get(run_id, (0, project_id, False))
             self._due[run_id] = (last_seq, project_id, inbox or inbox_changed)
-            self._state.notify()
+            self._urgent = self._urgent or inbox
+            # Waking a thread that would go on collecting costs each step more than the rest of this.
+            if inbox or not self._collecting:
+                self._state.notify()
 
     def _run(self) -> None:
         while True:
             with self._state:
                 self._state.wait_for(lambda: self._due)
-                due, self._due = self._due, {}
+                due, self._due, self._urgent = self._due, {}, False
             _publish(*(_hint(run_id, *what) for run_id, what in due.items()))
+            with self._state:
+                self._collecting = True
+                self._state.wait_for(lambda: self._urgent, COLLECT_SECONDS)
+                self._collecting = False
 
 
 @functools.cache
@@ -89,41 +86,4 @@ def _hint(run_id: uuid.UUID, last_seq: int, project_id: uuid.UUID, inbox: bool) 
 
 
 def _publish(*hints: str) -> None:
-    global _resting_until
-    if clock.monotonic() < _resting_until:
-        return
-    try:
-        with outside("hint"):
-            _send(hints)
-    except Exception as error:  # noqa: BLE001 - a hint must never cost a run; the client raises ValueError too
-        _resting_until = clock.monotonic() + _REST_S
-        _log.warning("no hint sent, watchers will poll: %s", error)
-
-
-def _send(hints: Sequence[str]) -> None:
-    """One write and one read for all of them; the client's own way costs three times as much."""
-    pool = _client(settings.REDIS_URL).connection_pool
-    link = pool.get_connection()
-    try:
-        commands = [("PUBLISH", CHANNEL, hint) for hint in hints]
-        packed = link.pack_commands(commands)  # type: ignore[no-untyped-call]
-        link.send_packed_command(packed)  # type: ignore[no-untyped-call]
-        for _ in hints:
-            link.read_response()
-    except BaseException:
-        # What was not read would be taken for the answer to the next hint.
-        link.disconnect()  # type: ignore[no-untyped-call]
-        raise
-    finally:
-        pool.release(link)
-
-
-@functools.cache
-def _client(url: str) -> redis.Redis:
-    return redis.Redis.from_url(
-        url,
-        socket_timeout=_TIMEOUT_S,
-        socket_connect_timeout=_TIMEOUT_S,
-        retry=Retry(NoBackoff(), 0),
-        max_connections=64,
-    )
+    broker.tell("hint", [("PUBLISH", CHANNEL, hint) for hint in hints])

@@ -16,9 +16,8 @@ import structlog
 from django.conf import settings
 from django.db import connection
 
-from runtime_core import clock, transitions
+from runtime_core import broker, clock, transitions
 from runtime_core.limits import limits
-from runtime_core.transactions import outside
 from runtime_core.values import Claim
 
 log = structlog.get_logger(__name__)
@@ -180,11 +179,4 @@ watch = Watch()
 
 def signal(run_id: uuid.UUID) -> None:
     """Tell all workers to look at their runs' wishes now; best effort."""
-    try:
-        client = redis.Redis.from_url(
-            settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5
-        )
-        with outside("signal"), client:
-            client.publish(CHANNEL, str(run_id))
-    except _BROKER_ERRORS:
-        log.debug("control.signal_lost")
+    broker.tell("signal", [("PUBLISH", CHANNEL, str(run_id))])

@@ -19,6 +19,7 @@ from runtime_core.loop import places
 from runtime_core.loop.control import watch
 from runtime_core.loop.drive import advance
 from runtime_core.scheduling import wake
+from runtime_core.scheduling.listener import Listener
 from runtime_core.scheduling.liveness import Liveness
 
 log = structlog.get_logger(__name__)
@@ -34,7 +35,7 @@ class Slots:
         self._worker = worker
         self._busy = 0
         self._missed = False
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._alive = Liveness(worker, size)
         # The threads stay, and with them their database connections.
         self._threads = ThreadPoolExecutor(size, thread_name_prefix="interlock-run")
@@ -43,6 +44,12 @@ class Slots:
         """Let everybody see that this process lives; nothing is claimed before that."""
         places.hint_with(wake.send)
         self._alive.start()
+        Listener(self.wait_for_one, self.offer).start()
+
+    def wait_for_one(self, seconds: float) -> bool:
+        """True as soon as a slot is free; False if none is within so long."""
+        with self._lock:
+            return self._lock.wait_for(lambda: self._busy < self._size, seconds)
 
     def offer(self, run_id: uuid.UUID) -> bool:
         """Drive this run now if a slot is free; else the next free slot looks for what is due. True if one was free."""
@@ -77,6 +84,7 @@ class Slots:
             with self._lock:
                 if not self._missed:
                     self._busy -= 1
+                    self._lock.notify_all()
                     return
                 self._missed = False
 

@@ -1,17 +1,19 @@
-"""Wakes a worker for a run: a hint over the broker, without authority; what it loses, the dispatch tick finds."""
+"""Wakes a worker for a run: a hint over the broker, without authority; what it loses, the dispatch tick finds.
+
+Hints stand in a sorted set, each run once, from which a worker with a free slot takes one as soon as it is there.
+"""
 
 from __future__ import annotations
 
 import uuid
 
-import structlog
 from django.db import transaction
 
-from runtime_core.transactions import outside
+from runtime_core import broker
 
-log = structlog.get_logger(__name__)
-
-ADVANCE = "runtime_core.advance"
+DUE = "interlock:due"
+# What nobody has taken by then, the tick hints at again.
+KEPT_SECONDS = 30
 
 
 def wake_run(run_id: uuid.UUID) -> None:
@@ -21,14 +23,6 @@ def wake_run(run_id: uuid.UUID) -> None:
 
 def send(run_id: uuid.UUID) -> bool:
     """Send the hint now; False if the broker cannot be reached."""
-    from celery import current_app
-
-    try:
-        with outside("wake"):
-            current_app.send_task(
-                ADVANCE, args=[str(run_id)], ignore_result=True, retry=False, expires=30
-            )
-    except Exception as error:  # noqa: BLE001 - what was committed is committed; the tick finds the run
-        log.warning("wake.lost", run=str(run_id), error=type(error).__name__)
-        return False
-    return True
+    # All have the same score: ids sort by their time, so the oldest run is first.
+    hint = ("ZADD", DUE, 0, str(run_id))
+    return broker.tell("wake", [hint, ("EXPIRE", DUE, KEPT_SECONDS)], always=True)

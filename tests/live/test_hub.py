@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runtime_core import consumers, transitions
+from runtime_core import broker, consumers, transitions
 from runtime_core.consumers import RunSocket
 from runtime_core.db_threads import in_db_thread
 from runtime_core.events import publish, read
@@ -125,7 +125,7 @@ def test_a_hint_costs_little_when_valkey_is_dead(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.REDIS_URL = "redis://10.255.255.1:6379/0"  # answers nobody
-    monkeypatch.setattr(publish, "_resting_until", 0.0)
+    monkeypatch.setattr(broker, "_resting_until", 0.0)
     started = time.monotonic()
 
     publish._publish("{}")

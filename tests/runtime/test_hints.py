@@ -13,7 +13,7 @@ from celery import current_app
 from django.conf import settings
 from django.db import connection
 
-from runtime_core import commands, tasks
+from runtime_core import broker, commands, tasks
 from runtime_core.loop.drive import advance
 from runtime_core.scheduling import reconcile, wake
 from tests.runtime.tools import effects
@@ -136,12 +136,11 @@ def test_e4_a_lost_hint_is_found_by_the_next_tick(
 def test_a_broker_that_is_away_refuses_nobody(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kombu.exceptions import OperationalError as BrokerError
+    def away(*_: Any) -> None:
+        raise redis.ConnectionError("connection refused")
 
-    def away(*_: Any, **__: Any) -> None:
-        raise BrokerError("connection refused")
-
-    monkeypatch.setattr(current_app, "send_task", away)
+    monkeypatch.setattr(broker, "_send", away)
+    monkeypatch.setattr(broker, "_resting_until", 0.0)
     run = drive(world.start(PAY))
     decide_on(open_interrupts(run)[0], world.bob)
     assert drive(run).status == "completed"
@@ -188,6 +187,8 @@ def test_h7_no_payload_is_in_the_workers_output_or_in_the_broker(
         wait_until(lambda: fresh(run).status == "interrupted", 20)
         decide_on(open_interrupts(run)[0], world.bob, "reject", reason=canaries["comment"])
         wait_until(lambda: fresh(run).state.ended, 30, "it fails or ends")
+        send_hint(run.id)
+        wait_until(lambda: "runtime_core.advance" in running.output, 20, "the hint is taken")
         seen = running.output + stored(broker)
     finally:
         running.stop()
