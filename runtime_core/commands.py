@@ -18,7 +18,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from pydantic_ai.messages import ModelResponse
 
-from runtime_core import agents, new_run, ports, scope, transitions
+from runtime_core import agents, new_run, ports, run_limits, scope, transitions
 from runtime_core.checkpoints import snapshot
 from runtime_core.checkpoints import store as checkpoints
 from runtime_core.errors import (
@@ -64,6 +64,7 @@ def start_run(
     thread_id: uuid.UUID | None = None,
     limits: Mapping[str, Any] | None = None,
     metadata: Mapping[str, Json] | None = None,
+    priority: int = 0,
 ) -> Run:
     """Queue a run. NotFound: no such agent or thread; InvalidInput; ThreadBusy; Backpressure."""
     text = _input(input)
@@ -73,12 +74,18 @@ def start_run(
             f"There is no agent {storable_text(agent)[:60]!r} in this project.", field="agent"
         )
     bounds = requested({**chosen.current.definition.get("limits", {}), **(limits or {})})
-    clean = _metadata(metadata)
+    clean, urgency = _metadata(metadata), run_limits.priority(priority)
     queue.refuse_when_full(project.id)
     with one_commit("start"):
         thread = _thread(actor, project, thread_id)
         run = new_run.insert(
-            chosen.current, thread, text, bounds, created_by=_person(actor), metadata=clean
+            chosen.current,
+            thread,
+            text,
+            bounds,
+            created_by=_person(actor),
+            metadata=clean,
+            priority=urgency,
         )
         new_run.say(run, text)
         seq = new_run.announce_created(run)

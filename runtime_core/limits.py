@@ -19,6 +19,7 @@ class RuntimeLimits:
     heartbeat_seconds: int = 5
     self_fence_seconds: int = 25
     max_claims_without_progress: int = 5
+    turn_seconds: float = 30.0
     liveness_grace_seconds: float = 0.7
     liveness_restart_seconds: float = 5.0
 

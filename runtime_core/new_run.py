@@ -34,6 +34,7 @@ def insert(
     path: Sequence[Sequence[str]] = (),
     undoes: Run | None = None,
     next_step: int = 0,
+    priority: int = 0,
 ) -> Run:
     """A pending run of that version, in the caller's transaction; ThreadBusy if another one has the thread."""
     with scope.within(thread.project_id, version.agent_id):
@@ -54,6 +55,7 @@ def insert(
                 next_step=next_step,
                 compensation="due" if takes_back_by_itself(version) and undoes is None else "",
                 path=by_way_of,
+                priority=priority,
                 title=_title(shown),
                 input=shown,
                 metadata=noted,

@@ -17,6 +17,9 @@ BOUNDS: dict[str, tuple[int, int]] = {
 }
 
 
+PRIORITY = (-10, 10)
+
+
 @dataclass(frozen=True, slots=True)
 class RequestedLimits:
     """Complete limits of a run, as its row stores them."""
@@ -44,6 +47,17 @@ def requested(given: Mapping[str, Any]) -> RequestedLimits:
         round(values["max_cost_usd"] * 1_000_000),
         values["deadline_s"],
     )
+
+
+def priority(value: Any) -> int:
+    """How early among its project's runs: the higher, the sooner; InvalidInput outside of the bounds."""
+    low, high = PRIORITY
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise InvalidInput(
+            f"priority: a whole number from {low} to {high}, not {str(value)[:40]!r}.",
+            field="priority",
+        )
+    return value
 
 
 def _checked(name: str, value: Any) -> Any:

@@ -46,7 +46,7 @@ RUN_MOVES: dict[tuple[RunStatus, RunStatus], frozenset[str]] = {
     (_P, _I): frozenset({"undone"}),
     (_P, RunStatus.CANCELLED): frozenset({"cancel"}),
     (_P, RunStatus.TIMED_OUT): frozenset({"deadline"}),
-    (_R, _P): frozenset({"lease_lost", "released", "forced"}),
+    (_R, _P): frozenset({"lease_lost", "released", "forced", "turn"}),
     (_R, _W): frozenset({"backoff", "children", "stopping", "quota"}),
     (_R, _I): frozenset({"asked"}),
     (_R, _H): frozenset({"budget", "pause", "unusable"}),

@@ -11,6 +11,7 @@ from runtime_core import clock, queries
 from runtime_core.access import Can
 from runtime_core.limits import limits
 from runtime_core.models import Event, Interrupt, Run, ToolCall
+from runtime_core.scheduling import queue
 from runtime_core.states import CallStatus, InterruptStatus, RunStatus
 from runtime_core.templatetags.formats import format_cost, format_duration
 from runtime_core.values import Effect
@@ -26,7 +27,11 @@ _RETRYABLE = (RunStatus.FAILED, RunStatus.TIMED_OUT)
 
 def header(run: Run, rights: frozenset[Can]) -> dict[str, Any]:
     """Title, status and the facts under them; why it failed, if it did."""
-    return {"run": run, "error": run.error if run.state.ended or run.error else None}
+    return {
+        "run": run,
+        "error": run.error if run.state.ended or run.error else None,
+        "place": queue.places([run]).get(run.id),
+    }
 
 
 def meters(run: Run, rights: frozenset[Can]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from runtime_core.api.schemas import (
 from runtime_core.callers import Caller
 from runtime_core.errors import InvalidInput, NotFound
 from runtime_core.models import Agent, Run
+from runtime_core.scheduling import queue
 from runtime_core.values import Actor
 
 router = Router(tags=["runs"])
@@ -40,6 +41,8 @@ def start(request: HttpRequest, payload: StartRun) -> HttpResponse:
     """Start a run of an agent; 404 unknown agent, 429 `backpressure` with Retry-After."""
     who = caller(request)
     agent = _agent_for(who, payload)
+    if payload.priority > 0:  # to be served before the others is not everybody's to ask
+        who.require(agent.project_id, Can.MANAGE)
     thread = queries.thread([agent.project_id], payload.thread_id) if payload.thread_id else None
 
     def act() -> Answer:
@@ -51,6 +54,7 @@ def start(request: HttpRequest, payload: StartRun) -> HttpResponse:
             thread_id=thread.id if thread else None,
             limits=_given(payload.limits),
             metadata=payload.metadata,
+            priority=payload.priority,
         )
         return 201, shown(who, run.id)
 
@@ -77,7 +81,10 @@ def index(
     )
     ids = [run.id for run in page.items]
     asked, children = queries.open_interrupts(ids), queries.children(ids)
-    items = [RunOut.of(run, asked[run.id], children[run.id]) for run in page.items]
+    places = queue.places(page.items)
+    items = [
+        RunOut.of(run, asked[run.id], children[run.id], places.get(run.id)) for run in page.items
+    ]
     return RunsOut(items=items, next_cursor=page.next_cursor)
 
 
@@ -173,7 +180,7 @@ def shown(who: Caller, run_id: uuid.UUID) -> dict[str, Any]:
 
 def _out(run: Run) -> RunOut:
     asked, children = queries.open_interrupts([run.id]), queries.children([run.id])
-    return RunOut.of(run, asked[run.id], children[run.id])
+    return RunOut.of(run, asked[run.id], children[run.id], queue.places([run]).get(run.id))
 
 
 def _changed(

@@ -13,8 +13,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from runtime_core.limits import limits
 from runtime_core.loop.compensation import Outlook
 from runtime_core.models import Agent, Checkpoint, Run, Thread, ToolCall
-from runtime_core.run_limits import BOUNDS
+from runtime_core.run_limits import BOUNDS, PRIORITY
 from runtime_core.sanitize import canonical
+from runtime_core.scheduling.queue import Place
 from runtime_core.tools import Tool
 
 
@@ -78,6 +79,9 @@ class StartRun(StrictBody):
     thread_id: Uuid | None = None
     limits: LimitsIn | None = None
     metadata: Metadata | None = None
+    priority: int = Field(
+        0, ge=PRIORITY[0], le=PRIORITY[1], description="The higher, the sooner in its project."
+    )
 
 
 class CreateThread(StrictBody):
@@ -130,6 +134,13 @@ class LimitsOut(Schema):
     deadline_s: int
 
 
+class QueueOut(Schema):
+    """How many runs of the project are before it, and what else it waits for."""
+
+    ahead: int
+    reason: str | None
+
+
 class RunOut(Schema):
     id: uuid.UUID
     thread_id: uuid.UUID
@@ -150,10 +161,16 @@ class RunOut(Schema):
     parent: uuid.UUID | None
     children: list[uuid.UUID]
     undoes: uuid.UUID | None
+    priority: int
+    queue: QueueOut | None
 
     @classmethod
     def of(
-        cls, run: Run, open_interrupts: Sequence[uuid.UUID], children: Sequence[Run] = ()
+        cls,
+        run: Run,
+        open_interrupts: Sequence[uuid.UUID],
+        children: Sequence[Run] = (),
+        place: Place | None = None,
     ) -> RunOut:
         """The run as the API shows it."""
         return cls(
@@ -185,6 +202,8 @@ class RunOut(Schema):
             parent=run.parent_id if run.is_child else None,
             children=[child.id for child in children],
             undoes=run.undoes_id,
+            priority=run.priority,
+            queue=QueueOut(ahead=place.ahead, reason=place.reason) if place else None,
         )
 
 

@@ -134,6 +134,7 @@ def _insert(work: Work, parent: Run, call: CallRecord, version: AgentVersion) ->
         created_by=parent.created_by_id,
         parent=parent,
         parent_call=call.id,
+        priority=parent.priority,
         path=[*parent.path, [work.run.agent.name, storable_text(call.call_id)]],
     )
     new_run.say(child, task)

@@ -56,6 +56,8 @@ class Watch:
         self._wanted = threading.Event()
         self._thread: threading.Thread | None = None
         self._shutting_down = False
+        self.crowded = False
+        """Somebody asked for a slot of this process and there was none."""
 
     @contextmanager
     def held(self, claim: Claim) -> Iterator[Hold]:

@@ -111,6 +111,8 @@ def _step(work: Work, hold: Hold) -> Outcome:
         return stop
     move = work.engine.next_move(work.view)
     match move:
+        case AskModel() | RunNode() if _turn_is_over(work):
+            return Stop("turn")
         case AskModel():
             return model_step.take(work, hold)
         case RunNode():
@@ -125,6 +127,12 @@ def _step(work: Work, hold: Hold) -> Outcome:
 
 def _spent(work: Work) -> str | None:
     return budget.spent(work.limits, work.steps, work.usage)
+
+
+def _turn_is_over(work: Work) -> bool:
+    """True if others wait for a slot and this run has come on and had one for long; asked where nothing is begun."""
+    had_long = clock.monotonic() - work.began_at > limits().turn_seconds
+    return watch.crowded and had_long and work.steps > work.run.steps
 
 
 def _wish(work: Work, hold: Hold) -> Stop | None:
@@ -166,8 +174,8 @@ def _let_go(work: Work, outcome: Outcome) -> None:
     match outcome:
         case Stop("lost"):
             raise Fenced()
-        case Stop("shutdown"):
-            seq = transitions.release(work.claim)
+        case Stop("shutdown" | "turn" as cause):
+            seq = transitions.release(work.claim, "turn" if cause == "turn" else "released")
             if seq is not None:
                 announce(work.run_id, seq, work.run.project_id, inbox=False)
             return

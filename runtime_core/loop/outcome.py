@@ -49,7 +49,7 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Someone or something else ends the work: `cancel`, `deadline`, `pause`, `budget`, `shutdown` or `lost`."""
+    """Someone or something ends the work: `cancel`, `deadline`, `pause`, `budget`, `turn`, `shutdown` or `lost`."""
 
     reason: str
     message: str = ""

@@ -79,6 +79,8 @@ class Work:
     """The places of quotas that the open step holds, and what each is of."""
     leased_at: float = field(default_factory=clock.monotonic)
     """When this process last knew, by its own clock, that the lease began anew."""
+    began_at: float = field(default_factory=clock.monotonic)
+    """When this process took the run."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property

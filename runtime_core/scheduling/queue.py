@@ -18,6 +18,7 @@ from runtime_core.transactions import one_commit
 
 # A start may take so long from its time to its commit: it counts as new until it must be in the count.
 _MARGIN_SECONDS = 5
+_COUNTED = 1_000
 
 _COUNT = """
 WITH found AS (
@@ -50,6 +51,13 @@ class Place:
 
     ahead: int
     reason: str | None
+
+    @property
+    def words(self) -> str:
+        """The same as a person reads it: "2 ahead, quota of project"."""
+        more = "+" if self.ahead >= _COUNTED else ""
+        parts = [f"{self.ahead:,}{more} ahead"] if self.ahead else []
+        return ", ".join([*parts, self.reason] if self.reason else parts or ["next"])
 
 
 def count() -> None:
@@ -94,7 +102,7 @@ def places(runs: Sequence[Run]) -> dict[uuid.UUID, Place]:
         return {}
     nobody = not any_worker()
     with connection.cursor() as cursor:
-        cursor.execute(LOOK, {"runs": asked, "most": 1_000})
+        cursor.execute(LOOK, {"runs": asked, "most": _COUNTED})
         rows = cursor.fetchall()
     return {run_id: Place(ahead, _reason(nobody, *facts)) for run_id, ahead, *facts in rows}
 

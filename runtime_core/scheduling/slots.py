@@ -57,7 +57,7 @@ class Slots:
             if watch.shutting_down:
                 return False
             if self._busy >= self._size:
-                self._missed = True
+                self._missed = watch.crowded = True
                 return False
             self._busy += 1
         self._threads.submit(self._work, run_id)
@@ -93,7 +93,10 @@ class Slots:
 
         What is left then, the dispatch tick offers again.
         """
-        return self._alive.wait(ALIVE_SECONDS) and advance(self._worker, run_id)
+        if self._alive.wait(ALIVE_SECONDS) and advance(self._worker, run_id):
+            return True
+        watch.crowded = False  # nobody waits for a slot any more
+        return False
 
 
 @cache

@@ -26,6 +26,8 @@ RUN_KEYS = {
     "parent",
     "children",
     "undoes",
+    "priority",
+    "queue",
 }
 CALL_KEYS = {
     "id",

@@ -12,7 +12,7 @@ from django.test import Client
 
 from runtime_core import clock
 from runtime_core.ids import new_id
-from runtime_core.models import Run
+from runtime_core.models import Run, Worker
 from tests.pages.world import World
 
 Login = Callable[[Any], Client]
@@ -247,3 +247,15 @@ def test_force_stop_is_offered_only_for_what_has_not_stopped_for_long(
     page = client.get(f"/runs/{long_ago.id}/").content.split(b"<dialog")[0]
     assert b"force-stop/" in page and b"Cancelling" in page
     assert b"Force stop" in client.get(f"/runs/{long_ago.id}/force-stop/").content
+
+
+def test_a_queued_run_says_how_many_are_ahead_and_why_it_waits(world: World, as_user: Login) -> None:
+    operator = as_user(world.operator)
+    world.run("pending")
+    run = world.run("pending")
+    page = operator.get(f"/runs/{run.id}/").content.decode()
+    assert "1 ahead, no worker is running" in page
+    assert "1 ahead, no worker is running" in operator.get("/runs/").content.decode()
+    Worker.objects.create(name="w", slots=1)
+    page = operator.get(f"/runs/{run.id}/").content.decode()
+    assert "1 ahead" in page and "no worker" not in page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,12 +12,24 @@ import pytest
 from django.db import connection, transaction
 
 from runtime_core import sql_claim, transitions
+from runtime_core.limits import RuntimeLimits
+from runtime_core.loop import drive as drive_module
+from runtime_core.loop.control import watch
 from runtime_core.models import Agent, Permit, Quota, QuotaKind, Run, Thread
 from runtime_core.scheduling import queue, quotas, reconcile
 from runtime_core.states import RunStatus
 from runtime_core.transitions import Seen, StepCommit
 from runtime_core.values import Claim
-from tests.runtime.world import World, expire_lease, fresh, make_world, together
+from tests.runtime.world import (
+    World,
+    call,
+    drive,
+    expire_lease,
+    fresh,
+    make_world,
+    statuses,
+    together,
+)
 
 ENDS = [{"text": "ok"}]
 
@@ -232,3 +245,18 @@ def test_the_claim_reads_its_index_however_long_the_queue_is(world: World) -> No
     assert {n["Index Name"] for n in scans if "Index" in str(n["Node Type"])} >= {"run_to_claim"}
     assert all("Seq" not in str(n["Node Type"]) for n in scans), scans
     assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 200
+
+
+def test_a_long_run_gives_its_slot_to_others_once_it_has_come_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = world.start([{"calls": [call("look")]}, {"calls": [call("look")]}, {"text": "ok"}])
+    short = dataclasses.replace(RuntimeLimits(), turn_seconds=0.000_001)
+    monkeypatch.setattr(drive_module, "limits", lambda: short)
+    monkeypatch.setattr(watch, "crowded", True)
+    assert drive(run).status == "pending"
+    assert statuses(run)[-1] == ("running", "pending", "turn")
+    assert fresh(run).steps == 2, "a model's step and the call that it began"
+    assert drive(run).status == "pending"
+    monkeypatch.setattr(watch, "crowded", False)
+    assert drive(run).status == "completed"

@@ -17,6 +17,7 @@ from runtime_core.access import Can
 from runtime_core.errors import Backpressure, InterlockError, InvalidInput, NotAllowed
 from runtime_core.models import IdempotencyKey, Run
 from runtime_core.sanitize import storable_text
+from runtime_core.scheduling import queue
 from runtime_core.states import RunStatus
 from runtime_core.templatetags.status_words import RUN
 from traces import queries
@@ -36,6 +37,9 @@ def index(request: HttpRequest) -> HttpResponse:
     found = core_queries.runs(
         who.projects(), status=chosen["status"], agent=chosen["agent"], cursor=cursor
     )
+    places = queue.places(found.items)
+    for run in found.items:
+        run.place = places.get(run.id)  # type: ignore[attr-defined]
     context = list_context(request, chosen, found.next_cursor) | {
         "runs": found.items,
         "may_start": queries.projects_where(who, Can.OPERATE).exists(),
