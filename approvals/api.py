@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from typing import Any, Literal
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
 from pydantic import ConfigDict, Field, StrictInt, StrictStr
 
-from approvals import commands, grants, queries
+from approvals import changing, commands, grants, queries
 from runtime_core.api.auth import caller as caller_of
 from runtime_core.api.idempotency import once
 from runtime_core.callers import Caller
 from runtime_core.errors import DecisionConflict
 from runtime_core.states import InterruptStatus
+from runtime_core.values import Actor
 
 NO_REASON = "No reason was given."
 
@@ -32,7 +34,7 @@ class RememberIn(Schema):
     conditions: dict[str, Any] | None = None
 
 
-class DecisionIn(Schema):
+class OpinionIn(Schema):
     """A decision on exactly one version of one interrupt; whatever is not in this form is refused,
     never guessed.
     """
@@ -45,7 +47,37 @@ class DecisionIn(Schema):
     args: dict[str, Any] | None = None
     response: Any = None
     reason: StrictStr | None = Field(default=None, max_length=commands.REASON_MAX)
+
+
+class DecisionIn(OpinionIn):
+    """The same, and whether it shall be remembered for later calls like it."""
+
     remember: RememberIn | None = None
+
+
+class ProposalIn(Schema):
+    """Other arguments for exactly one version, put up for decision without deciding."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    version: StrictInt = Field(ge=1, le=2_147_483_647)
+    digest: StrictStr = Field(min_length=1, max_length=64)
+    args: dict[str, Any]
+    reason: StrictStr = Field(default="", max_length=commands.REASON_MAX)
+
+
+class UndoIn(Schema):
+    """The version on which the decision counted that shall be taken back."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    version: StrictInt = Field(ge=1, le=2_147_483_647)
+
+
+class OverrideIn(OpinionIn):
+    """A decision past the approval policy, with the reason that the audit keeps."""
+
+    reason: StrictStr = Field(min_length=1, max_length=commands.REASON_MAX)
 
 
 class VoteOut(Schema):
@@ -124,15 +156,53 @@ def decide(request: HttpRequest, interrupt_id: uuid.UUID, body: DecisionIn) -> H
     wish = grants.Wish(**body.remember.dict()) if body.remember else None
     # Before the transaction of `once`, which would take the audit of a refusal back with it.
     commands.admit(caller.actor, interrupt_id, opinion, token_project=caller.token_project)
-    return once(request, lambda: (200, _decided(caller, interrupt_id, opinion, wish)))
+
+    def act(actor: Actor, interrupt_id: uuid.UUID, what: object, **more: Any) -> None:
+        grants.decide_and_remember(actor, interrupt_id, opinion, wish, **more)
+
+    return once(request, lambda: (200, _answered(caller, interrupt_id, act, opinion)))
 
 
-def _decided(
-    caller: Caller, interrupt_id: uuid.UUID, opinion: commands.Opinion, wish: grants.Wish | None
+@router.post("/interrupts/{uuid:interrupt_id}/proposals", response=InterruptOut, by_alias=True)
+def propose(request: HttpRequest, interrupt_id: uuid.UUID, body: ProposalIn) -> HttpResponse:
+    """Propose other arguments without deciding: the next version, on which everybody decides anew."""
+    caller = caller_of(request)
+    opinion = commands.Opinion("edit", **body.dict())
+    commands.admit(
+        caller.actor, interrupt_id, opinion, token_project=caller.token_project, for_edit=True
+    )
+    return once(request, lambda: (200, _answered(caller, interrupt_id, changing.propose, opinion)))
+
+
+@router.post("/interrupts/{uuid:interrupt_id}/undo", response=InterruptOut, by_alias=True)
+def undo(request: HttpRequest, interrupt_id: uuid.UUID, body: UndoIn) -> HttpResponse:
+    """Take your decision back while it has had no effect; the interrupt opens again as its next version."""
+    caller = caller_of(request)
+    changing.admit_undo(
+        caller.actor, interrupt_id, body.version, token_project=caller.token_project
+    )
+    return once(
+        request, lambda: (200, _answered(caller, interrupt_id, changing.undo, body.version))
+    )
+
+
+@router.post("/interrupts/{uuid:interrupt_id}/override", response=InterruptOut, by_alias=True)
+def override(request: HttpRequest, interrupt_id: uuid.UUID, body: OverrideIn) -> HttpResponse:
+    """Settle it alone and past the policy: for superusers, with a reason, marked in the audit."""
+    caller = caller_of(request)
+    opinion = commands.Opinion(**body.dict())
+    commands.admit(
+        caller.actor, interrupt_id, opinion, token_project=caller.token_project, past_policy=True
+    )
+    return once(request, lambda: (200, _answered(caller, interrupt_id, commands.override, opinion)))
+
+
+def _answered(
+    caller: Caller, interrupt_id: uuid.UUID, act: Callable[..., object], what: object
 ) -> dict[str, Any]:
-    project = caller.token_project
+    """Do it, and give the interrupt as it is then."""
     try:
-        grants.decide_and_remember(caller.actor, interrupt_id, opinion, wish, token_project=project)
+        act(caller.actor, interrupt_id, what, token_project=caller.token_project)
     except DecisionConflict as error:
         # Whoever came second is told what is there now, and by whom.
         error.data["current"] = queries.as_json(_shown(caller, interrupt_id))

@@ -58,15 +58,27 @@ def undo(
     opinion = Opinion("undo", version, interrupt.digest)
     with entry.denials_kept(actor, interrupt, opinion), one_commit("undo"):
         locked = entry.lock(interrupt)
-        interrupt = locked.interrupt
-        entry.require_visible(actor, interrupt, token_project)
+        entry.require_visible(actor, locked.interrupt, token_project)
         revising.check_undoable(locked, version)
-        mine = next((v for v in votes_on(interrupt) if v.actor_id == actor.user_id), None)
-        if mine is None:
-            raise NotAllowed("Only somebody who decided may take that decision back.")
+        _require_own_vote(actor, locked.interrupt)
         _reopen(locked, actor, opinion)
         transaction.on_commit(lambda: decisions.wake(locked.run))
-        return interrupt
+        return locked.interrupt
+
+
+def admit_undo(
+    actor: Actor,
+    interrupt_id: uuid.UUID,
+    version: int,
+    *,
+    token_project: uuid.UUID | None = None,
+) -> None:
+    """Pass if `actor` has a decision to take back as things are. Only to answer early: `undo` asks again."""
+    interrupt = entry.find(interrupt_id)
+    with entry.denials_kept(actor, interrupt, Opinion("undo", version, interrupt.digest)):
+        entry.require_visible(actor, interrupt, token_project)
+        if version == interrupt.version:
+            _require_own_vote(actor, interrupt)
 
 
 def keep_current(interrupt: Interrupt) -> None:
@@ -116,6 +128,11 @@ def keep_proposal(locked: Locked, actor: Actor, opinion: Opinion) -> None:
         required=interrupt.required,
         policy=str(interrupt.policy) if interrupt.policy else None,
     )
+
+
+def _require_own_vote(actor: Actor, interrupt: Interrupt) -> None:
+    if all(vote.actor_id != actor.user_id for vote in votes_on(interrupt)):
+        raise NotAllowed("Only somebody who decided may take that decision back.")
 
 
 def _reopen(locked: Locked, actor: Actor, opinion: Opinion) -> None:

@@ -64,6 +64,7 @@ def admit(
     *,
     token_project: uuid.UUID | None = None,
     past_policy: bool = False,
+    for_edit: bool = False,
 ) -> None:
     """Pass if `actor` may decide as things are; NotFound or NotAllowed, kept in the audit, if not.
 
@@ -72,7 +73,9 @@ def admit(
     interrupt = entry.find(interrupt_id)
     with entry.denials_kept(actor, interrupt, opinion):
         changing.keep_current(interrupt)
-        entry.require_right(actor, interrupt, token_project, past_policy=past_policy)
+        entry.require_right(
+            actor, interrupt, token_project, past_policy=past_policy, for_edit=for_edit
+        )
 
 
 def record_viewing(actor: Actor, interrupt: Interrupt) -> None:

@@ -27,6 +27,8 @@ class DecisionForm:
     confirm: str = ""
     raw_args: str = ""
     is_raw: bool = False
+    is_proposal: bool = False
+    is_override: bool = False
     fields: list[Field] = field(default_factory=list)
     args: Json = None
     errors: dict[str, str] = field(default_factory=dict)
@@ -68,10 +70,27 @@ def read_form(posted: Mapping[str, str], shown: Shown) -> DecisionForm:
         confirm=posted.get("confirm", "").strip(),
         raw_args=posted.get("raw_args", ""),
         is_raw="raw_args" in posted,
+        is_proposal=posted.get("as") == "proposal" and posted.get("action") == "edit",
     )
     form.errors = _errors(form, shown)
     if form.action == "edit":
         _read_args(form, posted, shown)
+    return form
+
+
+def read_override(posted: Mapping[str, str], shown: Shown) -> DecisionForm:
+    """The same for a superuser's form, which needs a reason whatever is decided."""
+    form = empty_form(shown)
+    form.is_override = True
+    form.action = posted.get("action", "")
+    form.version, form.digest = posted.get("version", ""), posted.get("digest", "")
+    form.reason = _plain(posted.get("reason", "")).strip()
+    form.errors = _errors(form, shown)
+    form.errors.pop("confirm", None)  # the reason is harder to give than the tool's name
+    if form.action not in ("approve", "reject"):
+        form.errors["action"] = "Choose what to decide."
+    if not form.reason:
+        form.errors["reason"] = "Say why you decide past the policy. It is kept in the audit."
     return form
 
 
@@ -100,6 +119,7 @@ def _lacks_confirmation(form: DecisionForm, shown: Shown) -> bool:
     return (
         is_critical
         and form.action in ("approve", "edit")
+        and not form.is_proposal
         and form.confirm != shown.interrupt.tool_call.tool
     )
 

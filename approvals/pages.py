@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from approvals import eligible, queries, showing
+from approvals import eligible, history, queries, showing
 from approvals.decision_form import DecisionForm
 from approvals.queries import LIST_MAX, Filters, Shown
 from approvals.wording import REJECT_REASONS, words_of
@@ -85,10 +85,10 @@ def detail_context(
         "is_call_news": interrupt.tool_call.status in NEWS,
         "deciders": [] if shown.ruling.may else eligible.deciders(interrupt),
         "reject_reasons": REJECT_REASONS,
-        "decisions": list(interrupt.decisions.all()),
         "needs_confirm": interrupt.risk == Risk.CRITICAL,
         "preview_lines": _preview_lines(shown),
         "preview": shown.preview if isinstance(shown.preview, dict) else {},
+        **history.detail_context(shown),
     }
     return context | (_conflict_context(shown, form, conflict) if conflict else {})
 

@@ -110,12 +110,13 @@ def asked_of(interrupt: Interrupt, args: Any = None) -> Asked:
         agent=interrupt.run.agent.name,
         tool=call.tool,
         risk=Risk(interrupt.risk),
-        args=_args(call.args_text) if args is None else args,
+        args=args_in(call.args_text) if args is None else args,
         schema=tool.spec.schema if tool else {},
     )
 
 
-def _args(text: str) -> dict[str, Any]:
+def args_in(text: str) -> dict[str, Any]:
+    """The arguments in a call's stored text; none where it cannot be read."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -56,6 +56,7 @@ class Shown:
     args: Json
     schema: dict[str, Json]
     preview: Json
+    viewer: Any = None
 
     @property
     def allowed_actions(self) -> tuple[str, ...]:
@@ -180,6 +181,7 @@ def shown_to(user: Any, interrupt: Interrupt, token_project: uuid.UUID | None = 
         args=facts["args"] if is_raw else _ordered(interrupt.tool_call.args_redacted, schema),
         schema=schema,
         preview=_preview(interrupt, facts["args"]) if is_raw else None,
+        viewer=user,
     )
 
 

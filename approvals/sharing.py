@@ -68,4 +68,6 @@ def _decision(one: Decision) -> str:
     said = f"{words.get(one.action, one.action)} version {one.version}"
     if one.seat_id is not None and one.seat_id != one.actor_id:
         said += f" for {one.seat.get_username()}"
-    return said
+    if one.via == "machine":
+        said += " via a service token"
+    return f"{said}, past the approval policy" if one.overridden else said

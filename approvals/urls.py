@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from approvals import sharing_views, views
+from approvals import sharing_views, side_views, views
 from approvals.notify import views as notify
 
 urlpatterns = [
@@ -14,6 +14,9 @@ urlpatterns = [
     path("inbox/remembered/", sharing_views.remembered, name="remembered"),
     path("inbox/delegations/", sharing_views.delegations, name="delegations"),
     path("inbox/views/", sharing_views.views, name="saved-views"),
+    path("inbox/<uuid:interrupt_id>/undo/", side_views.undo, name="interrupt_undo"),
+    path("inbox/<uuid:interrupt_id>/override/", side_views.override, name="interrupt_override"),
+    path("inbox/<uuid:interrupt_id>/policy/", side_views.policy, name="interrupt_policy"),
     path("notifications/", notify.notifications, name="notifications"),
     path("settings/notifications/", notify.settings_page, name="notification-settings"),
 ]

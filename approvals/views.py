@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -12,8 +14,9 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
-from approvals import commands, grants, pages, queries, sharing
+from approvals import changing, commands, grants, pages, queries, sharing
 from approvals.decision_form import DecisionForm, empty_form, error_field, read_form
+from approvals.opinion import Opinion
 from approvals.queries import Filters, Shown
 from runtime_core.errors import DecisionConflict, InvalidPayload, NotAllowed, NotFound
 from runtime_core.sanitize import storable_text
@@ -38,17 +41,16 @@ def interrupt(request: HttpRequest, interrupt_id: uuid.UUID) -> HttpResponse:
     """One request beside the list; a POST decides on it, bound to the version and digest in its
     form.
     """
+    if request.method == "POST":
+        return _decide(request, interrupt_id)
     try:
+        changing.keep_current(queries.get(request.user, interrupt_id))
         shown = queries.shown_to(request.user, queries.get(request.user, interrupt_id))
     except NotFound as error:
-        if request.method == "POST":
-            _refuse_unseen(request, interrupt_id)
         raise Http404(error.message) from None
-    if request.method == "POST":
-        return _decide(request, shown)
     if shown.is_raw:
         commands.record_viewing(actor_of(request), shown.interrupt)
-    return _page(request, shown, empty_form(shown))
+    return answer(request, shown, empty_form(shown))
 
 
 def filters_of(request: HttpRequest) -> Filters:
@@ -68,17 +70,28 @@ def actor_of(request: HttpRequest) -> Actor:
     return Actor(user.pk, user.get_username(), via="web", superuser=user.is_superuser)
 
 
-def _decide(request: HttpRequest, shown: Shown) -> HttpResponse:
-    form = read_form(_first_values(request.POST), shown)
-    if form.has_errors and shown.ruling.may and shown.interrupt.status == InterruptStatus.OPEN:
-        return _page(request, shown, form, status=422)
+def shown_to(request: HttpRequest, interrupt_id: uuid.UUID) -> Shown:
+    """The request that a form is about. A stranger's attempt is kept in the audit, and answered as if
+    there were nothing.
+    """
     try:
-        wish = grants.wish_of(request.POST.dict())
-        actor = actor_of(request)
-        grants.decide_and_remember(actor, shown.interrupt.id, form.opinion(), wish)
+        return queries.shown_to(request.user, queries.get(request.user, interrupt_id))
+    except NotFound as error:
+        opinion = Opinion(request.POST.get("action", "")[:20], 0, "")
+        with suppress(NotFound):
+            commands.admit(actor_of(request), interrupt_id, opinion)
+        raise Http404(error.message) from None
+
+
+def use(
+    request: HttpRequest, shown: Shown, form: DecisionForm, act: Callable[[], object]
+) -> HttpResponse:
+    """Do what the form asks, and answer with what is there then; a conflict keeps what was typed."""
+    try:
+        act()
     except InvalidPayload as error:
         form.errors[error_field(error)] = error.message
-        return _page(request, shown, form, status=422)
+        return answer(request, shown, form, status=422)
     except DecisionConflict as error:
         return _conflict(request, shown, form, error)
     except NotAllowed as error:
@@ -88,6 +101,22 @@ def _decide(request: HttpRequest, shown: Shown) -> HttpResponse:
     return _receipt(request, shown)
 
 
+def _decide(request: HttpRequest, interrupt_id: uuid.UUID) -> HttpResponse:
+    shown = shown_to(request, interrupt_id)
+    form = read_form(_first_values(request.POST), shown)
+    if form.has_errors and shown.ruling.may and shown.interrupt.status == InterruptStatus.OPEN:
+        return answer(request, shown, form, status=422)
+    actor = actor_of(request)
+
+    def act() -> object:
+        if form.is_proposal:
+            return changing.propose(actor, interrupt_id, form.opinion())
+        wish = grants.wish_of(request.POST.dict())
+        return grants.decide_and_remember(actor, interrupt_id, form.opinion(), wish, undoable=True)
+
+    return use(request, shown, form, act)
+
+
 def _receipt(request: HttpRequest, shown: Shown) -> HttpResponse:
     address = reverse("interrupt", args=[shown.interrupt.id])
     if not request.headers.get("HX-Request"):
@@ -95,7 +124,7 @@ def _receipt(request: HttpRequest, shown: Shown) -> HttpResponse:
         query = request.GET.urlencode()
         return HttpResponseRedirect(f"{address}?{query}" if query else address)
     now = queries.shown_to(request.user, queries.get(request.user, shown.interrupt.id))
-    return _page(request, now, empty_form(now))
+    return answer(request, now, empty_form(now))
 
 
 def _conflict(
@@ -103,7 +132,7 @@ def _conflict(
 ) -> HttpResponse:
     """What is there now beside what the person wanted, which stays theirs to copy or apply."""
     now = queries.shown_to(request.user, queries.get(request.user, seen.interrupt.id))
-    return _page(request, now, form, conflict=error, status=error.http_status)
+    return answer(request, now, form, conflict=error, status=error.http_status)
 
 
 def _refused(request: HttpRequest, error: NotAllowed) -> HttpResponse:
@@ -111,16 +140,7 @@ def _refused(request: HttpRequest, error: NotAllowed) -> HttpResponse:
     return render(request, f"approvals/{name}", {"reason": error.message}, status=403)
 
 
-def _refuse_unseen(request: HttpRequest, interrupt_id: uuid.UUID) -> None:
-    """A stranger's attempt is kept in the audit, and answered as if there were nothing."""
-    opinion = DecisionForm(action=request.POST.get("action", "")[:20], version="0").opinion()
-    try:
-        commands.decide(actor_of(request), interrupt_id, opinion)
-    except NotFound as error:
-        raise Http404(error.message) from None
-
-
-def _page(
+def answer(
     request: HttpRequest,
     shown: Shown,
     form: DecisionForm,
@@ -128,6 +148,7 @@ def _page(
     conflict: DecisionConflict | None = None,
     status: int = 200,
 ) -> HttpResponse:
+    """The request as it looks to this person: the fragment for htmx, else the whole page."""
     context: dict[str, Any] = pages.detail_context(shown, form, conflict)
     context |= sharing.context(request.user, shown.interrupt)
     context["query"] = request.GET.urlencode()

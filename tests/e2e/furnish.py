@@ -13,9 +13,11 @@ django.setup()
 
 from django.contrib.auth.models import User
 
+from approvals import policy_versions
+from approvals.terms import defaults
 from runtime_core import commands, demo
 from runtime_core.models import ApiToken, Project
-from runtime_core.values import Actor
+from runtime_core.values import Actor, Risk
 from tests.e2e.agents import PAUSES_MS, SCRIPTS, definitions
 
 
@@ -30,10 +32,19 @@ def furnish(folder: Path) -> dict[str, str]:
     actor = Actor(admin.pk, admin.username, via="system", superuser=True)
     for definition in definitions(str(folder)):
         commands.apply_agent(actor, project, definition)
+    hurry(actor)
     return {
         name: ApiToken.issue(User.objects.get(username=name), project if roles else None, "e2e")[1]
         for name, roles in demo.PEOPLE.items()
     }
+
+
+def hurry(actor: Actor) -> None:
+    """The default terms of each risk, but for the seconds that everybody would wait to be undone."""
+    for risk in Risk:
+        terms = defaults(risk)
+        fields = {**terms.as_json(), "undo_seconds": min(1, terms.undo_seconds)}
+        policy_versions.add(actor, {**fields, "name": f"As by default: {risk}", "risk": risk.value})
 
 
 if __name__ == "__main__":
