@@ -53,6 +53,7 @@ class RuntimeLimits:
     model_text_bytes: int = 1_000_000
 
     tool_seconds: int = 60
+    tool_retries: int = 2
     tool_result_bytes: int = 64_000
     event_bytes: int = 64_000
     graph_state_bytes: int = 1_000_000

@@ -10,6 +10,7 @@ from runtime_core import clock, ports
 from runtime_core.checkpoints.recover import Facts, Strategy, strategy
 from runtime_core.errors import ToolError
 from runtime_core.ids import new_id
+from runtime_core.limits import limits
 from runtime_core.loop import children, places
 from runtime_core.loop.continuation import begin_events, follow
 from runtime_core.loop.control import Hold
@@ -134,7 +135,7 @@ def _perform(work: Work, hold: Hold, call: CallRecord, tool: Tool) -> Outcome:
 
 def _run(tool: Tool, call: CallRecord, context: ToolContext) -> ToolOutcome:
     if call.undoes is None:
-        return runner.run(tool, call.args, context)
+        return runner.run(tool, call.args, context, limits().tool_retries)
     undone = ToolCall.objects.get(id=call.undoes)
     context = dataclasses.replace(context, undoes_key=undone.idempotency_key)
     outcome = runner.compensate(tool, call.args, ledger.result_of(undone), context)

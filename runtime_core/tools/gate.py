@@ -57,10 +57,13 @@ def authorise(
 def _ask_if_repeated(
     record: CallRecord, tool: Tool | None, run_id: uuid.UUID, before: Sequence[CallRecord]
 ) -> CallRecord:
-    """A call that may run, and has run just now with the same arguments, asks a person instead of acting again."""
-    if tool is None or not tool.dedupe_s:
+    """A call that may run, and whose equal has run just now or may have run, asks a person instead of acting again."""
+    if tool is None or record.status not in (CallStatus.APPROVED, CallStatus.AWAITING_APPROVAL):
         return record
-    if record.status not in (CallStatus.APPROVED, CallStatus.AWAITING_APPROVAL):
+    if record.status is CallStatus.APPROVED and ledger.was_in_doubt(run_id, record):
+        said = "Nobody could tell whether the same call happened before."
+        return record.evolve(status=CallStatus.AWAITING_APPROVAL, verdict_reason=said)
+    if not tool.dedupe_s:
         return record
     if any(ledger.is_same(record, other) and not other.status.ended for other in before):
         said = "The same call is asked for twice at once."

@@ -18,7 +18,7 @@ from django.db.models import DurationField, ExpressionWrapper, F
 from django.db.models.functions import Now
 
 from runtime_core import clock, ports
-from runtime_core.errors import OutcomeUnknown
+from runtime_core.errors import OutcomeUnknown, ToolTimedOut
 from runtime_core.limits import limits
 from runtime_core.models import Interrupt, Run, ToolCall
 from runtime_core.sanitize import canonical, clip, storable, storable_text
@@ -28,6 +28,8 @@ from runtime_core.values import Claim, Effect, Json, Risk, ToolOutcome
 # What has had its effect, or may have.
 _HAPPENED = [s.value for s in (CallStatus.EXECUTING, CallStatus.SUCCEEDED, CallStatus.UNKNOWN)]
 _LOOKED_AT = 100
+# Why nobody could tell whether a call had its effect, whatever a person has said of it since.
+_DOUBT = (OutcomeUnknown.code, ToolTimedOut.code)
 _MALFORMED = frozenset(("invalid_arguments", "unknown_tool"))
 _NOBODY_KNOWS = "Interrupted: it is not known whether it happened."
 _A_PERSON_KNOWS = "Its result was lost; a person says that it happened, with this result:"
@@ -171,6 +173,18 @@ def seconds_since_same(run_id: uuid.UUID, call: CallRecord, within: int) -> floa
         if is_same(call, record_of(row)):
             return max(float(row.ago.total_seconds()), 0.0)
     return None
+
+
+def was_in_doubt(run_id: uuid.UUID, call: CallRecord) -> bool:
+    """True if an equal call of the thread may have had its effect and nobody could tell. A repeatable one never is."""
+    if call.effect.repeatable:
+        return False
+    thread = Run.objects.filter(id=run_id).values("thread_id")
+    doubted = ToolCall.objects.filter(
+        run__thread_id__in=thread, tool=call.tool, error_code__in=_DOUBT, undoes=None
+    ).exclude(status=CallStatus.FAILED.value)
+    rows = doubted.order_by("-created_at")[:_LOOKED_AT]
+    return any(is_same(call, record_of(row)) for row in rows)
 
 
 def record_of(row: ToolCall, approval: uuid.UUID | None = None) -> CallRecord:

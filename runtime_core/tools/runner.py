@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import dataclasses
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -34,6 +35,8 @@ STOP_GRACE_SECONDS = 5.0
 """How long a function that was asked to stop may take to end before it is left to itself."""
 _STOP_POLL_SECONDS = 0.05
 ERROR_BYTES = 2_000
+RETRY_SECONDS = 1.0
+"""The longest pause before the first new try; it doubles with each."""
 
 # Also what HTTP clients raise without deriving from the built-in ones, known by name so that none
 # is imported.
@@ -63,9 +66,12 @@ _AMBIGUOUS_NAMES = frozenset(
 )
 
 
-def run(tool: Tool, args: Mapping[str, Json], ctx: ToolContext) -> ToolOutcome:
+def run(tool: Tool, args: Mapping[str, Json], ctx: ToolContext, retries: int = 0) -> ToolOutcome:
     """Run `tool` with stored arguments: succeeded, failed, unknown or cancelled, with a result to
     store.
+
+    A tool that may be repeated is tried again, with the same key, where its connection failed: at
+    most `retries` times, and within its one timeout.
 
     Ends within the tool's timeout (or the context's deadline, if sooner) plus `STOP_GRACE_SECONDS`.
     """
@@ -77,7 +83,36 @@ def run(tool: Tool, args: Mapping[str, Json], ctx: ToolContext) -> ToolOutcome:
         return ToolOutcome(
             "cancelled", {"error": "cancelled before it started"}, error_code="cancelled"
         )
-    return _call(tool, lambda inner: tool.fn(inner, **kwargs), ctx)
+    for number in range(retries):
+        outcome, passing = _tried(tool, kwargs, ctx)
+        if not passing or _paused(tool, number, ctx):
+            return outcome
+    return _tried(tool, kwargs, ctx)[0]
+
+
+def _tried(tool: Tool, kwargs: Mapping[str, Any], ctx: ToolContext) -> tuple[ToolOutcome, bool]:
+    """One try, and whether what failed may be over soon and may be tried again."""
+    errors: list[BaseException] = []
+
+    def body(inner: ToolContext) -> Any:
+        try:
+            return tool.fn(inner, **kwargs)
+        except BaseException as error:
+            errors.append(error)
+            raise
+
+    outcome = _call(tool, body, ctx)
+    again = tool.spec.effect.repeatable and outcome.status == "failed"
+    return outcome, again and bool(errors) and _ambiguous(errors[-1])
+
+
+def _paused(tool: Tool, number: int, ctx: ToolContext) -> bool:
+    """Wait before the next try; True if there is none, because it was stopped or its time is up."""
+    seconds = RETRY_SECONDS * 2**number * random.random()  # noqa: S311 - not for secrets
+    if seconds >= ctx.remaining:
+        return True
+    ctx.progress(f"{tool.spec.name} could not be reached; it is tried again.")
+    return ctx.stopping.wait(seconds)
 
 
 def reconcile(tool: Tool, args: Mapping[str, Json], ctx: ToolContext) -> ToolOutcome | None:
@@ -217,7 +252,15 @@ def _ambiguous(error: BaseException) -> bool:
             return False  # the tool says in so many words that it failed
         if any(kind.__name__ in _AMBIGUOUS_NAMES for kind in type(link).__mro__):
             return True
+        if _server_failed(link):
+            return True
     return False
+
+
+def _server_failed(error: BaseException) -> bool:
+    """True for an HTTP client's error that carries a response of 500 and above: it may have done the work."""
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    return isinstance(status, int) and status >= 500
 
 
 def _chain(error: BaseException | None, most: int = 10) -> Iterator[BaseException]:

@@ -312,11 +312,8 @@ def test_a_wrong_way_out_is_refused_with_its_field(world: World, wrong: dict[str
 
 
 def test_d8_an_ambiguous_effect_is_not_repeated_and_an_identical_call_asks_anew(world: World) -> None:
-    ask_all = {"*": "allow", "lose_connection": "ask"}
     turns = [{"calls": [call("lose_connection")]}, {"calls": [call("lose_connection")]}, {"text": "ok"}]
-    run = drive(world.start(turns, permissions=ask_all))
-    decide_on(open_interrupts(run)[0], world.bob)
-    run = drive(run)
+    run = drive(world.start(turns))
     assert (run.status, effects()) == ("interrupted", ["lost"])
     [unknown] = open_interrupts(run)
     assert unknown.kind == "outcome_unknown"
@@ -326,6 +323,7 @@ def test_d8_an_ambiguous_effect_is_not_repeated_and_an_identical_call_asks_anew(
     assert open_interrupts(run)[0].kind == "tool_approval"
     first, second = calls(run)
     assert first.idempotency_key != second.idempotency_key
+    assert "Nobody could tell" in second.verdict_reason
 
 
 def test_a_budget_is_looked_at_before_and_after_each_step_and_a_top_up_goes_on(world: World) -> None:

@@ -318,3 +318,60 @@ def test_the_threads_connections_are_closed(ctx: ToolContext) -> None:
             if cursor.fetchone()[0] == 0:
                 return
     pytest.fail("the connection of the tool's thread is still open")
+
+
+def http_error(status: int) -> httpx.HTTPStatusError:
+    request = httpx.Request("POST", "http://127.0.0.1/charge")
+    return httpx.HTTPStatusError("refused", request=request, response=httpx.Response(status))
+
+
+LOST = [
+    httpx.ReadTimeout("x"), ConnectionResetError("x"), http_error(502), TimeoutError("x"),
+    httpx.ConnectError("x"),
+]  # fmt: skip
+
+
+def test_d8_only_what_may_be_repeated_is_tried_again_with_one_key_within_its_budget(
+    ctx: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "RETRY_SECONDS", 0.001)
+    for error in LOST:
+        keys: list[str] = []
+
+        def body(inner: ToolContext, error: Exception = error, keys: list[str] = keys) -> str:
+            keys.append(inner.idempotency_key)
+            raise error
+
+        assert runner.run(made(body, "once"), {}, ctx, 2).status == "unknown", error
+        assert len(keys) == 1, "charged once"
+        keys.clear()
+        assert runner.run(made(body, "idempotent"), {}, ctx, 2).status == "failed", error
+        assert len(keys) == 3 and len(set(keys)) == 1
+
+    tries = iter([ConnectionError("x"), None])
+
+    def second_time(_: ToolContext) -> str:
+        if error := next(tries):
+            raise error
+        return "there"
+
+    assert runner.run(made(second_time), {}, ctx, 2).result == "there"
+    sure: list[int] = []
+    for error in (ValueError("x"), ToolFailed("x"), http_error(404)):
+        outcome = runner.run(made(lambda _, e=error: sure.append(1) or raise_(e)), {}, ctx, 2)
+        assert outcome.status == "failed"
+    assert len(sure) == 3, "what failed for good is not tried again"
+
+
+def raise_(error: BaseException) -> None:
+    raise error
+
+
+def test_a_stop_ends_the_pause_between_two_tries(ctx: ToolContext) -> None:
+    def body(_: ToolContext) -> None:
+        ctx.stopping.set()
+        raise ConnectionError("x")
+
+    began = time.monotonic()
+    runner.run(made(body), {}, ctx, 2)
+    assert time.monotonic() - began < 1
