@@ -44,9 +44,12 @@ def storable(value: Any, _depth: int = 0) -> Json:
             return storable_text(str(value))
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
 def canonical(value: Json) -> str:
     """The one text of a JSON value that digests are taken over: sorted keys, no blanks, Unicode as it is."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _CANONICAL.encode(value)
 
 
 def clip(text: str, max_bytes: int) -> tuple[str, bool]:

@@ -115,7 +115,7 @@ WITH moved AS (
         (x.event->>'step')::int, x.event->'data'
     FROM moved, jsonb_array_elements(%(events)s::jsonb) WITH ORDINALITY AS x(event, nth)
 )
-SELECT version, last_seq, cancel_requested_at, pause_requested_at FROM moved
+SELECT version, last_seq, cancel_requested_at IS NOT NULL, pause_requested_at IS NOT NULL FROM moved
 """
 
 # The same for a node of a graph that changes nothing but the state: scalars, as most of its cost is reading its values.
@@ -152,7 +152,7 @@ WITH moved AS (
         (x.event->>'step')::int, x.event->'data'
     FROM moved, jsonb_array_elements(%(events)s::jsonb) WITH ORDINALITY AS x(event, nth)
 )
-SELECT version, last_seq, cancel_requested_at, pause_requested_at FROM moved
+SELECT version, last_seq, cancel_requested_at IS NOT NULL, pause_requested_at IS NOT NULL FROM moved
 """
 COMMIT_STEP = _COMMIT_STEP.format(freed="")
 # The same where the step, or the run that is let go, held places of quotas.
@@ -185,7 +185,7 @@ SELECT last_seq FROM moved
 
 # What a commit whose outcome is unknown is settled by: the lock waits for the backend that may still be committing.
 READ_BACK = """
-SELECT version, last_seq, cancel_requested_at, pause_requested_at, lease_epoch, status
+SELECT version, last_seq, cancel_requested_at IS NOT NULL, pause_requested_at IS NOT NULL, lease_epoch, status
 FROM run WHERE id = %(run)s FOR UPDATE
 """
 

@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
-import functools
 import json
-import re
 import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import psycopg
 from django.db import InterfaceError, InternalError, OperationalError, connection
 from django.db.models import Model
 
-from runtime_core import clock, ports, sql, sql_claim, states, vault
+from runtime_core import clock, ports, prepared, sql, sql_claim, states, vault
 from runtime_core.errors import Fenced, IllegalTransition
 from runtime_core.limits import limits
 from runtime_core.models import Checkpoint, Event, Message, ToolCall
 from runtime_core.models.sealed import sealed_fields
+from runtime_core.prepared import Row
 from runtime_core.states import RunStatus
 from runtime_core.transactions import one_commit
 from runtime_core.values import Audit, Claim, Json, Span, Usage
@@ -36,11 +34,7 @@ READ_BACK_SECONDS = 20.0
 
 # The server ended the session of a worker that slept inside a transaction.
 _CUT_OFF = ("25P03", "25P04")
-_NAMED = re.compile(r"%\((\w+)\)s")
-
 _CLOCK_STOPS = (RunStatus.INTERRUPTED, RunStatus.PAUSED)
-
-Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +162,7 @@ def commit_step(claim: Claim, seen: Seen, step: StepCommit) -> Seen:
     )
     if step.spans:
         ports.spans().write(step.spans)
-    return Seen(row[0], row[1], row[2] is not None, row[3] is not None)
+    return Seen(*row[:4])
 
 
 def commit_node(claim: Claim, seen: Seen, node: NodeCommit, renew: bool) -> Seen:
@@ -199,7 +193,7 @@ def commit_node(claim: Claim, seen: Seen, node: NodeCommit, renew: bool) -> Seen
         lambda found: _committed(seen, found, False),
         claim,
     )
-    return Seen(row[0], row[1], row[2] is not None, row[3] is not None)
+    return Seen(*row[:4])
 
 
 def release(claim: Claim, cause: str = "released") -> int | None:
@@ -374,7 +368,7 @@ def _commit(params: dict[str, Any], step: StepCommit) -> Row | None:
 
 
 def _commit_node(params: dict[str, Any]) -> Row | None:
-    with one_commit("commit", alone=True):
+    with one_commit("node", alone=True):
         return _one_planned(sql.COMMIT_NODE, params)
 
 
@@ -457,29 +451,16 @@ def _one(statement: str, params: dict[str, Any]) -> Row | None:
         return row
 
 
-def _one_planned(statement: str, params: dict[str, Any]) -> Row | None:
-    """The same for what each step sends: read and planned once a connection, which costs more than running it."""
-    text, names = _numbered(statement)
-    connection.close_if_health_check_failed()
-    connection.ensure_connection()
-    connection.validate_no_broken_transaction()
-    # Django's own cursor puts the values into the text, so it would be a new statement each time.
-    with connection.wrap_database_errors, psycopg.RawCursor(connection.connection) as cursor:
-        cursor.execute(text, [params[name] for name in names], prepare=True)
-        row: Row | None = cursor.fetchone()
-        return row
-
-
-@functools.cache
-def _numbered(statement: str) -> tuple[str, tuple[str, ...]]:
-    """The statement as PostgreSQL itself reads it, with $1, $2, …, and the names that these stand for."""
-    names = tuple(dict.fromkeys(_NAMED.findall(statement)))
-    return _NAMED.sub(lambda match: f"${names.index(match[1]) + 1}", statement), names
+# The same for what each step sends.
+_one_planned = prepared.one
 
 
 def _events_json(events: Sequence[NewEvent]) -> str:
     return _dump([{"type": e.type, "step": e.step, "data": e.data} for e in events])
 
 
+_JSON = json.JSONEncoder(default=str, separators=(",", ":"))
+
+
 def _dump(value: Any) -> str:
-    return json.dumps(value, default=str, separators=(",", ":"))
+    return _JSON.encode(value)

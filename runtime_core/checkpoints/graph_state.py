@@ -18,7 +18,6 @@ from runtime_core.states import CheckpointReason
 from runtime_core.values import Json
 
 DELTA, WHOLE = CheckpointReason.NODE.value, CheckpointReason.STATE.value
-REASONS = (DELTA, WHOLE)
 _DELTAS_BETWEEN = 50
 _BYTES_BETWEEN = 4_000
 

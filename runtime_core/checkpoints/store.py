@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from runtime_core.checkpoints import snapshot
 from runtime_core.errors import StateUnusable
 from runtime_core.models import Checkpoint
+from runtime_core.prepared import instances
 from runtime_core.states import CheckpointReason
 from runtime_core.transitions import NewEvent
 
@@ -16,7 +17,8 @@ SEARCHED = 200
 
 def newest(run_id: uuid.UUID) -> Checkpoint | None:
     """The run's latest checkpoint."""
-    return Checkpoint.objects.filter(run_id=run_id).order_by("-id").first()
+    found = instances(Checkpoint, "WHERE run_id = %(run)s ORDER BY id DESC LIMIT 1", run=run_id)
+    return found[0] if found else None
 
 
 def newest_sound(run_id: uuid.UUID, bodies: Sequence[str]) -> Checkpoint | None:

@@ -23,6 +23,8 @@ from runtime_core.values import Claim
 log = structlog.get_logger(__name__)
 
 CHANNEL = "interlock:control"
+# How long connections are kept while no run is held.
+IDLE_SECONDS = 2.0
 # The client raises a ValueError where a connection was closed while it read.
 _BROKER_ERRORS = (redis.RedisError, OSError, ValueError)
 # What overrules what: a lost lease forbids every write, so nothing else counts then.
@@ -103,15 +105,15 @@ class Watch:
         while True:
             holds = self._held()
             if not holds:
-                connection.close()
-                signal.close()
-                self._wanted.clear()
-                if not self._held():
-                    self._wanted.wait()
+                self._rest(signal)
                 renewed_at = clock.monotonic()
                 continue
+            # A run that is through within this time costs no look: its own commits read the wishes too.
+            signal.wait(limits().cancel_poll_seconds)
+            holds = self._held()
             try:
-                self._look(holds)
+                if holds:
+                    self._look(holds)
                 if clock.monotonic() - renewed_at >= limits().heartbeat_seconds:
                     self._renew(holds)
                     renewed_at = clock.monotonic()
@@ -121,7 +123,16 @@ class Watch:
             if clock.monotonic() - renewed_at > limits().self_fence_seconds:
                 for hold in holds:
                     hold.end("lost")
-            signal.wait(limits().cancel_poll_seconds)
+
+    def _rest(self, signal: _Signal) -> None:
+        """Wait for a run. Connections are kept for a moment: the next one mostly comes at once."""
+        self._wanted.clear()
+        if self._held() or self._wanted.wait(IDLE_SECONDS):
+            return
+        connection.close()
+        signal.close()
+        if not self._held():
+            self._wanted.wait()
 
     def _look(self, holds: list[Hold]) -> None:
         by_run = {hold.claim.run_id: hold for hold in holds}

@@ -14,7 +14,7 @@ from django.db import InterfaceError, OperationalError, connection
 from runtime_core import clock, ports, scope, transitions
 from runtime_core.engines.port import AskModel, RunCall, RunNode
 from runtime_core.errors import Fenced, InterlockError, StateUnusable, WorkerLost
-from runtime_core.events.publish import announce
+from runtime_core.events.publish import announce, announce_soon
 from runtime_core.limits import limits
 from runtime_core.loop import budget, model_step, node_step, parked, restore, stopping, tool_step
 from runtime_core.loop.continuation import ended_audit, follow
@@ -86,7 +86,7 @@ def drive(claim: Claim, hold: Hold) -> None:
 
 
 def _drive_loaded(claim: Claim, hold: Hold, run: Run) -> None:
-    announce(run.id, run.last_seq, run.project_id, inbox=False)
+    announce_soon(run.id, run.last_seq, run.project_id, inbox=False)
     ports.spans().write([run_span(run, claim.epoch)])
     try:
         _refuse_crash_loop(run)

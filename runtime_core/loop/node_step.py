@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping, Sequence
 
 import structlog
@@ -117,9 +118,10 @@ def _go_on(work: Work, hold: Hold, step: OpenStep, saved: Saved, told: list[NewE
     work.step = None
     if not hold.stop.is_set():
         told.append(work.open_step("node", saved.state.node))
+    step_id = new_id()
     work.commit_node(
         NodeCommit(
-            step_id=new_id(),
+            step_id=step_id,
             index=step.index,
             attempt=work.run.attempt,
             name=step.name,
@@ -136,7 +138,7 @@ def _go_on(work: Work, hold: Hold, step: OpenStep, saved: Saved, told: list[NewE
     )
     work.graph = saved.state
     work.calls = []
-    _span(work, step, "ok")
+    _span(work, step, "ok", span_id=step_id)
     return Go()
 
 
@@ -239,11 +241,17 @@ def _fail(work: Work, step: OpenStep, told: list[NewEvent], failed: _NodeFailed)
     return outcome
 
 
-def _span(work: Work, step: OpenStep, status: str, attrs: Mapping[str, Json] | None = None) -> None:
+def _span(
+    work: Work,
+    step: OpenStep,
+    status: str,
+    attrs: Mapping[str, Json] | None = None,
+    span_id: uuid.UUID | None = None,
+) -> None:
     ports.spans().write(
         [
             Span(
-                id=new_id(),
+                id=span_id or new_id(),
                 run_id=work.run_id,
                 parent_id=work.run_id,
                 kind="step",

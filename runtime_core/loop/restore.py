@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import uuid
 from collections.abc import Sequence
@@ -10,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from django.db.models import QuerySet
 from pydantic_ai.messages import ModelMessage
 
 from runtime_core import ports
@@ -22,7 +22,8 @@ from runtime_core.gateway import messages as wire
 from runtime_core.loop.children import with_children
 from runtime_core.loop.retry import Attempt
 from runtime_core.loop.work import Work
-from runtime_core.models import Checkpoint, Message, Run, Step, ToolPermission
+from runtime_core.models import AgentVersion, Checkpoint, Message, Run, Step, ToolPermission
+from runtime_core.prepared import instances
 from runtime_core.tools import ledger, registry, workspace
 from runtime_core.tools.permission import Rule
 from runtime_core.tools.registry import Tool
@@ -32,7 +33,16 @@ from runtime_core.values import Claim, RunLimits, Usage, Verdict
 
 def load_run(claim: Claim) -> Run:
     """The claimed run with its agent and version."""
-    return Run.objects.select_related("agent", "agent_version", "thread").get(id=claim.run_id)
+    [run] = instances(Run, "WHERE id = %(run)s", run=claim.run_id)
+    run.agent_version = _version(run.agent_version_id)
+    run.agent = run.agent_version.agent
+    return run
+
+
+@functools.lru_cache(maxsize=256)
+def _version(version_id: uuid.UUID) -> AgentVersion:
+    """A version with its agent: it never changes, so a process reads it once."""
+    return AgentVersion.objects.select_related("agent").get(id=version_id)
 
 
 def restore(claim: Claim, run: Run) -> Work:
@@ -96,9 +106,9 @@ def _messages(run: Run) -> list[tuple[uuid.UUID, int, str]]:
     return [(message.run_id, message.step, message.body) for message in _rows(run)]
 
 
-def _rows(run: Run) -> QuerySet[Message]:
-    rows = Message.objects.filter(thread_id=run.thread_id).order_by("position")
-    return rows.only("run_id", "position", "step", "body")
+def _rows(run: Run) -> list[Message]:
+    of_thread = "WHERE thread_id = %(thread)s ORDER BY position"
+    return instances(Message, of_thread, thread=run.thread_id)
 
 
 def _checkpoint(run: Run, rows: Sequence[tuple[uuid.UUID, int, str]]) -> Checkpoint | None:
@@ -139,14 +149,21 @@ def _graph(
     """The state as a graph's nodes have left it, each row of it verified; None for other engines."""
     if definition.get("engine") != "graph":
         return None
-    rows = list(
-        Checkpoint.objects.filter(run_id=run.id, reason__in=graph_state.REASONS).order_by("step")
-    )
+    start = GraphState(values={"input": wire.prompt_of(history)})
+    if not run.next_step:
+        return start
+    rows = instances(Checkpoint, _OF_GRAPH, run=run.id)
     if not rows and Step.objects.filter(run_id=run.id, kind="node", status="succeeded").exists():
         raise StateUnusable("The graph has run nodes, and its state is not there any more.")
-    whole = max((n for n, row in enumerate(rows) if row.reason == graph_state.WHOLE), default=0)
-    states = [snapshot.verify(row, own).state for row in rows[whole:]]
-    return graph_state.fold(states, GraphState(values={"input": wire.prompt_of(history)}))
+    return graph_state.fold((snapshot.verify(row, own).state for row in rows), start)
+
+
+# The newest whole state, and what nodes have set since.
+_OF_GRAPH = """
+WHERE run_id = %(run)s AND reason IN ('node', 'state') AND step >= COALESCE((
+    SELECT max(step) FROM checkpoint WHERE run_id = %(run)s AND reason = 'state'), 0)
+ORDER BY step
+"""
 
 
 def _attempt(run: Run) -> Attempt:
@@ -177,7 +194,7 @@ def rules_of(run: Run) -> list[Rule]:
     """The permissions of the run's agent as they are now."""
     return [
         Rule(str(row.id), row.tool, Verdict(row.verdict), row.constraints or {})
-        for row in ToolPermission.objects.filter(agent_id=run.agent_id)
+        for row in instances(ToolPermission, "WHERE agent_id = %(agent)s", agent=run.agent_id)
     ]
 
 

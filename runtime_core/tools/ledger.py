@@ -17,12 +17,13 @@ from dataclasses import dataclass, field
 from django.db.models import DurationField, ExpressionWrapper, F
 from django.db.models.functions import Now
 
-from runtime_core import clock, ports
+from runtime_core import clock, ports, prepared
 from runtime_core.errors import OutcomeUnknown, ToolTimedOut
 from runtime_core.limits import limits
-from runtime_core.models import Interrupt, Run, ToolCall
+from runtime_core.models import Run, ToolCall
+from runtime_core.prepared import instances
 from runtime_core.sanitize import canonical, clip, storable, storable_text
-from runtime_core.states import CallStatus, InterruptStatus
+from runtime_core.states import CallStatus
 from runtime_core.values import Claim, Effect, Json, Risk, ToolOutcome
 
 # What has had its effect, or may have.
@@ -33,7 +34,14 @@ _DOUBT = (OutcomeUnknown.code, ToolTimedOut.code)
 _MALFORMED = frozenset(("invalid_arguments", "unknown_tool"))
 _NOBODY_KNOWS = "Interrupted: it is not known whether it happened."
 _A_PERSON_KNOWS = "Its result was lost; a person says that it happened, with this result:"
-_APPROVED = (InterruptStatus.APPROVED.value, InterruptStatus.EDITED.value)
+_LATEST = """
+WHERE run_id = %(run)s AND step = (SELECT max(step) FROM tool_call WHERE run_id = %(run)s)
+ORDER BY position
+"""
+_APPROVALS = """
+SELECT tool_call_id, id FROM interrupt
+WHERE run_id = %(run)s AND status IN ('approved', 'edited') ORDER BY decided_at
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +136,10 @@ def bounded(value: Json) -> tuple[Json, bool]:
 
 def load(run_id: uuid.UUID) -> list[CallRecord]:
     """The calls of the run's latest model step that asked for any, in their order."""
-    latest = ToolCall.objects.filter(run_id=run_id).order_by("-step").values("step")[:1]
-    rows = ToolCall.objects.filter(run_id=run_id, step__in=latest).order_by("position")
-    approvals = dict(
-        Interrupt.objects.filter(tool_call__in=rows, status__in=_APPROVED)
-        .order_by("decided_at")
-        .values_list("tool_call_id", "id")
-    )
+    rows = instances(ToolCall, _LATEST, run=run_id)
+    if not rows:
+        return []
+    approvals: dict[uuid.UUID, uuid.UUID] = dict(prepared.rows(_APPROVALS, {"run": run_id}))
     return [record_of(row, approvals.get(row.id)) for row in rows]
 
 

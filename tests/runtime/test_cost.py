@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import connection
 
-from runtime_core import ports, sql, sql_claim, transitions
+from runtime_core import ports, prepared, sql, sql_claim
 from runtime_core.models import Run
 from tests.runtime.world import World, call, drive
 
@@ -63,6 +63,6 @@ def test_the_hot_statements_are_planned_once_a_connection(world: World) -> None:
 
     with connection.cursor() as cursor:
         cursor.execute("SELECT statement FROM pg_prepared_statements")
-        prepared = [row[0] for row in cursor.fetchall()]
+        known = [row[0] for row in cursor.fetchall()]
     for statement in (sql.COMMIT_STEP, sql_claim.CLAIM_ONE):
-        assert transitions._numbered(statement)[0] in prepared
+        assert prepared.numbered(statement)[0] in known

@@ -137,7 +137,7 @@ def test_a_kill_at_any_point_of_a_graph_loses_no_node_and_repeats_no_call(
 
 def test_a_worker_that_lost_a_graph_writes_no_node(world: World, zygote: Zygote) -> None:
     run = start(world, "count", "3")
-    asleep = zygote.drive(run.id, 3, "stop", only="commit.before")["stopped"]
+    asleep = zygote.drive(run.id, 3, "stop", only="node.before")["stopped"]
     expire_lease(run)
     assert drive(run).output == "counted to 3"
     before = fresh(run).last_seq

@@ -133,6 +133,8 @@ class Sink:
 
 def _weight(span: Span) -> int:
     """About how many bytes a span holds; looks at a bounded number of values."""
+    if span.input is None and span.output is None and not span.attrs:
+        return 500
     total, todo, seen = 500, [span.input, span.output, span.attrs], 0
     while todo and seen < WEIGHED_NODES:
         total += _own_weight(todo.pop(), todo)

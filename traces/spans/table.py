@@ -6,11 +6,12 @@ import dataclasses
 import datetime as dt
 import json
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
+from runtime_core import prepared
 from runtime_core.sanitize import clip, storable, storable_text
 from runtime_core.values import Json, Span
 from traces.gate import redactor
@@ -23,35 +24,77 @@ ATTRS_BYTES = 4_000
 # These end with their worker; a run, and a wait for a person, outlive it.
 OF_A_WORKER = ("step", "llm", "tool", "checkpoint", "sandbox")
 
+# Nodes of graphs: their names are identifiers in the code, and hold nothing that was said.
+_NAMED_IN_CODE = ("step",)
+Row = dict[str, Any]
+
+# A whole batch at once; no span may be in it twice.
 _UPSERT = """
-INSERT INTO span (id, run_id, parent_id, kind, name, status, epoch, step, started_at, ended_at,
-    input_tokens, output_tokens, cost_microusd, attrs, redactions)
-VALUES (%(id)s, %(run_id)s, %(parent_id)s, %(kind)s, %(name)s, %(status)s, %(epoch)s, %(step)s,
-    %(started_at)s, %(ended_at)s, %(input_tokens)s, %(output_tokens)s, %(cost_microusd)s,
-    %(attrs)s::jsonb, %(redactions)s::jsonb)
-ON CONFLICT (id) DO UPDATE SET
-    name = EXCLUDED.name, status = EXCLUDED.status, ended_at = EXCLUDED.ended_at,
-    input_tokens = EXCLUDED.input_tokens, output_tokens = EXCLUDED.output_tokens,
-    cost_microusd = EXCLUDED.cost_microusd, attrs = span.attrs || EXCLUDED.attrs,
-    redactions = span.redactions || EXCLUDED.redactions
-WHERE span.run_id = EXCLUDED.run_id
-    AND (span.ended_at IS NULL OR (EXCLUDED.ended_at IS NOT NULL AND span.status <> 'abandoned'))
+WITH put AS (
+    INSERT INTO span (id, run_id, parent_id, kind, name, status, epoch, step, started_at, ended_at,
+        input_tokens, output_tokens, cost_microusd, attrs, redactions)
+    SELECT id, run_id, parent_id, kind, name, status, epoch, step, started_at, ended_at,
+        input_tokens, output_tokens, cost_microusd, attrs::jsonb, redactions::jsonb
+    FROM jsonb_to_recordset(%(spans)s::jsonb) AS x(
+        id uuid, run_id uuid, parent_id uuid, kind text, name text, status text, epoch bigint, step int,
+        started_at timestamptz, ended_at timestamptz, input_tokens bigint, output_tokens bigint,
+        cost_microusd bigint, attrs text, redactions text)
+    ON CONFLICT (id) DO UPDATE SET
+        name = EXCLUDED.name, status = EXCLUDED.status, ended_at = EXCLUDED.ended_at,
+        input_tokens = EXCLUDED.input_tokens, output_tokens = EXCLUDED.output_tokens,
+        cost_microusd = EXCLUDED.cost_microusd, attrs = span.attrs || EXCLUDED.attrs,
+        redactions = span.redactions || EXCLUDED.redactions
+    WHERE span.run_id = EXCLUDED.run_id
+        AND (span.ended_at IS NULL OR (EXCLUDED.ended_at IS NOT NULL AND span.status <> 'abandoned'))
+    RETURNING id
+)
+SELECT count(*) FROM put
 """
-_PAYLOAD = """
-INSERT INTO span_payload (span_id, part, body, truncated)
-SELECT id, %(part)s, %(body)s, %(truncated)s FROM span WHERE id = %(id)s AND run_id = %(run_id)s
-ON CONFLICT (span_id, part) DO UPDATE SET body = EXCLUDED.body, truncated = EXCLUDED.truncated
+_PAYLOADS = """
+WITH put AS (
+    INSERT INTO span_payload (span_id, part, body, truncated)
+    SELECT span.id, x.part, x.body, x.truncated
+    FROM jsonb_to_recordset(%(payloads)s::jsonb) AS x(
+        id uuid, run_id uuid, part text, body text, truncated bool)
+    JOIN span ON span.id = x.id AND span.run_id = x.run_id
+    ON CONFLICT (span_id, part) DO UPDATE SET body = EXCLUDED.body, truncated = EXCLUDED.truncated
+    RETURNING span_id
+)
+SELECT count(*) FROM put
 """
 
 
 def upsert(spans: Sequence[Span]) -> None:
     """Write the spans in one transaction; the same id again closes or completes its span."""
-    made = [_clean(span) for span in _joined(spans)]
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.executemany(_UPSERT, [row for row, _ in made])
-        payloads = [payload for _, parts in made for payload in parts]
-        if payloads:
-            cursor.executemany(_PAYLOAD, payloads)
+    rows, payloads = _made(_joined(spans))
+    with transaction.atomic():
+        for batch in _without_repeats(rows, ("id",)):
+            prepared.rows(_UPSERT, {"spans": json.dumps(batch)})
+        for batch in _without_repeats(payloads, ("id", "part")):
+            prepared.rows(_PAYLOADS, {"payloads": json.dumps(batch)})
+
+
+def _made(spans: Iterable[Span]) -> tuple[list[Row], list[Row]]:
+    rows: list[Row] = []
+    payloads: list[Row] = []
+    for span in spans:
+        row, parts = _clean(span)
+        rows.append(row)
+        payloads += parts
+    return rows, payloads
+
+
+def _without_repeats(rows: list[Row], key: tuple[str, ...]) -> Iterator[list[Row]]:
+    """The rows in their order, in batches that no key is in twice."""
+    batch: dict[tuple[Any, ...], Row] = {}
+    for row in rows:
+        its = tuple(row[name] for name in key)
+        if its in batch:
+            yield [*batch.values()]
+            batch = {}
+        batch[its] = row
+    if batch:
+        yield [*batch.values()]
 
 
 def abandon(run_id: uuid.UUID, before_epoch: int, at: dt.datetime) -> int:
@@ -90,22 +133,22 @@ def _ended(start: Span, end: Span) -> Span:
     )
 
 
-def _clean(span: Span) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _clean(span: Span) -> tuple[Row, list[Row]]:
     counts: dict[str, int] = {}
     gate = redactor().on("span", scope_of_run(span.run_id))
     parts = list(_payloads(span, gate, counts))
     attrs = _attrs(dict(span.attrs), gate, counts)
     row = {
-        "id": span.id,
-        "run_id": span.run_id,
-        "parent_id": span.parent_id,
+        "id": str(span.id),
+        "run_id": str(span.run_id),
+        "parent_id": str(span.parent_id) if span.parent_id else None,
         "kind": span.kind[:16],
-        "name": storable_text(_counted(gate.redact(span.name), counts))[:200],
+        "name": _name(span, gate, counts),
         "status": span.status,
         "epoch": span.epoch,
         "step": span.step,
-        "started_at": span.started_at,
-        "ended_at": span.ended_at,
+        "started_at": span.started_at.isoformat(),
+        "ended_at": span.ended_at.isoformat() if span.ended_at else None,
         "input_tokens": span.usage.input_tokens,
         "output_tokens": span.usage.output_tokens,
         "cost_microusd": span.usage.cost_microusd,
@@ -123,15 +166,23 @@ def _payloads(span: Span, gate: Gate, counts: dict[str, int]) -> Iterator[dict[s
         text = json.dumps(storable(_counted(done, counts)), ensure_ascii=False)
         body, truncated = clip(text, PAYLOAD_BYTES)
         yield {
-            "id": span.id,
-            "run_id": span.run_id,
+            "id": str(span.id),
+            "run_id": str(span.run_id),
             "part": part,
             "body": body,
             "truncated": truncated,
         }
 
 
+def _name(span: Span, gate: Gate, counts: dict[str, int]) -> str:
+    if span.kind in _NAMED_IN_CODE:
+        return span.name[:200]
+    return storable_text(_counted(gate.redact(span.name), counts))[:200]
+
+
 def _attrs(attrs: dict[str, Json], gate: Gate, counts: dict[str, int]) -> str:
+    if not attrs:
+        return "{}"
     text = json.dumps(storable(_counted(gate.redact(attrs), counts)), ensure_ascii=False)
     if len(text.encode()) > ATTRS_BYTES:
         return json.dumps({"withheld": "too large", "bytes": len(text.encode())})

@@ -1,0 +1,143 @@
+"""Statements that are sent often: read and planned once a connection, and sent by libpq itself.
+
+A cursor would put the values into the text, and cost a statement of this size more than the database does.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import re
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import psycopg
+from django.db import DEFAULT_DB_ALIAS, connections, models
+from psycopg import errors, pq
+from psycopg.adapt import Transformer
+
+_NAMED = re.compile(r"%\((\w+)\)s")
+
+Row = tuple[Any, ...]
+M = TypeVar("M", bound=models.Model)
+
+
+def one(statement: str, params: Mapping[str, Any]) -> Row | None:
+    """The first row that the statement answers."""
+    found = rows(statement, params)
+    return found[0] if found else None
+
+
+def rows(statement: str, params: Mapping[str, Any]) -> list[Row]:
+    """All rows that the statement answers."""
+    text, names = numbered(statement)
+    values = [params[name] for name in names]
+    database = connections[DEFAULT_DB_ALIAS]
+    database.close_if_health_check_failed()
+    database.ensure_connection()
+    database.validate_no_broken_transaction()
+    with database.wrap_database_errors:
+        _begin(database.connection)
+        return _answer(database.connection, text, values)
+
+
+def instances(model: type[M], rest: str, **params: Any) -> list[M]:
+    """Rows of the model by a constant `WHERE … ORDER BY …`, as the ORM would give them, without its making of SQL."""
+    head, names, converters = _select(model)
+    found = rows(f"{head} {rest}", params)
+    database = connections[DEFAULT_DB_ALIAS]
+    for n, convert in converters:
+        found = [(*row[:n], convert(row[n], None, database), *row[n + 1 :]) for row in found]
+    return [model.from_db(DEFAULT_DB_ALIAS, names, row) for row in found]
+
+
+@functools.cache
+def numbered(statement: str) -> tuple[str, tuple[str, ...]]:
+    """The statement as PostgreSQL itself reads it, with $1, $2, …, and the names that these stand for."""
+    names = tuple(dict.fromkeys(_NAMED.findall(statement)))
+    return _NAMED.sub(lambda match: f"${names.index(match[1]) + 1}", statement), names
+
+
+@functools.cache
+def _select(model: type[models.Model]) -> tuple[str, list[str], list[tuple[int, Any]]]:
+    fields = model._meta.concrete_fields
+    columns = ", ".join(f'"{field.column}"' for field in fields)
+    converters = [
+        (n, field.from_db_value)
+        for n, field in enumerate(fields)
+        if hasattr(field, "from_db_value")
+    ]
+    head = f'SELECT {columns} FROM "{model._meta.db_table}"'  # noqa: S608 - names of ours alone
+    return head, [field.attname for field in fields], converters
+
+
+def _begin(raw: psycopg.Connection[Row]) -> None:
+    """Begin the caller's transaction as the driver would with its first statement."""
+    if raw.autocommit or raw.pgconn.transaction_status != pq.TransactionStatus.IDLE:
+        return
+    result = raw.pgconn.exec_(b"BEGIN")
+    if result.status != pq.ExecStatus.COMMAND_OK:
+        raise _error(raw.pgconn, result)
+
+
+def _answer(raw: psycopg.Connection[Row], text: str, values: Sequence[Any]) -> list[Row]:
+    known: dict[str, bytes] = raw.__dict__.setdefault("_interlock_prepared", {})
+    encoded = [_encoded(value) for value in values]
+    formats = [1 if isinstance(value, bytes) else 0 for value in values]
+    result = _run(raw.pgconn, known, text, encoded, formats)
+    if result.status != pq.ExecStatus.TUPLES_OK:
+        raise _error(raw.pgconn, result)
+    reader = Transformer(raw)
+    reader.set_pgresult(result)
+    return reader.load_rows(0, result.ntuples, tuple)
+
+
+def _run(
+    session: pq.abc.PGconn,
+    known: dict[str, bytes],
+    text: str,
+    encoded: list[bytes | None],
+    formats: list[int],
+) -> pq.abc.PGresult:
+    name = known.get(text)
+    if name is None:
+        name = f"interlock_{len(known)}".encode()
+        made = session.prepare(name, text.encode())
+        if made.status != pq.ExecStatus.COMMAND_OK:
+            raise _error(session, made)
+        known[text] = name
+    return session.exec_prepared(name, encoded, formats)  # type: ignore[arg-type]  # None is NULL
+
+
+def _encoded(value: Any) -> bytes | None:
+    """The value as libpq takes it; bytes go as they are, everything else as text."""
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        if "\0" in value:
+            raise psycopg.DataError("PostgreSQL cannot hold NUL in a text")
+        return value.encode()
+    if isinstance(value, list):
+        return b"{%s}" % b",".join(_ENCODERS[type(item)](item) for item in value)
+    return _ENCODERS[type(value)](value)
+
+
+_ENCODERS: dict[type, Callable[[Any], bytes]] = {
+    bool: lambda value: b"t" if value else b"f",
+    int: lambda value: b"%d" % value,
+    float: lambda value: repr(value).encode(),
+    uuid.UUID: lambda value: value.hex.encode(),
+    dt.datetime: lambda value: value.isoformat().encode(),
+}
+
+
+def _state(result: pq.abc.PGresult) -> str | None:
+    state = result.error_field(pq.DiagnosticField.SQLSTATE)
+    return state.decode() if state else None
+
+
+def _error(session: pq.abc.PGconn, result: pq.abc.PGresult) -> psycopg.Error:
+    if session.status == pq.ConnStatus.BAD and _state(result) is None:
+        return psycopg.OperationalError(session.get_error_message())
+    return errors.error_from_result(result)
