@@ -62,7 +62,7 @@ def _ask_if_repeated(
         return record
     if record.status is CallStatus.APPROVED and ledger.was_in_doubt(run_id, record):
         said = "Nobody could tell whether the same call happened before."
-        return record.evolve(status=CallStatus.AWAITING_APPROVAL, verdict_reason=said)
+        return _asks(record, said)
     if not tool.dedupe_s:
         return record
     if any(ledger.is_same(record, other) and not other.status.ended for other in before):
