@@ -89,6 +89,14 @@ class VoteOut(Schema):
     at: str
 
 
+class ChangeOut(Schema):
+    """What differs, redacted, from what people last let run: for requests of kind drift."""
+
+    what: str
+    before: str
+    after: str
+
+
 class InterruptOut(Schema):
     """An interrupt. `args` are the exact ones only when one open interrupt is read by somebody who
     may decide on it.
@@ -109,6 +117,7 @@ class InterruptOut(Schema):
     decided: int
     decided_by: str | None
     votes: list[VoteOut]
+    changes: list[ChangeOut]
     expires_at: str
     created_at: str
 

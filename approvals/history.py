@@ -67,6 +67,7 @@ def detail_context(shown: Shown) -> dict[str, Any]:
         "can_undo": mine is not None and (is_open or is_undoable),
         "versions": _versions(revisions, interrupt),
         "edits": _edits(revisions, shown),
+        "drift": _drift(interrupt),
         "policy_name": _policy_name(interrupt),
         "can_override": _can_override(shown),
     }
@@ -124,6 +125,14 @@ def _edits(revisions: Sequence[Revision], shown: Shown) -> list[Change]:
     asked = revisions[0]
     before = policies.args_in(asked.args_text) if shown.is_raw else asked.args_redacted
     return showing.changes(before, shown.args)
+
+
+def _drift(interrupt: Interrupt) -> list[Change]:
+    """What is other than what people last let run."""
+    found = interrupt.detail.get("changes") or []
+    return showing.changes(
+        {one["what"]: one["before"] for one in found}, {one["what"]: one["after"] for one in found}
+    )
 
 
 def _policy_name(interrupt: Interrupt) -> str:

@@ -237,6 +237,7 @@ def as_json(shown: Shown) -> dict[str, Json]:
         "required": interrupt.required,
         "decided": len(votes),
         "decided_by": interrupt.decided_by.get_username() if interrupt.decided_by else None,
+        "changes": interrupt.detail.get("changes") or [],
         "votes": [
             {"by": v.actor_name, "action": v.action, "via": v.via, "at": v.created_at.isoformat()}
             for v in votes

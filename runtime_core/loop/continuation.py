@@ -16,7 +16,7 @@ from runtime_core.engines.port import (
     RunNode,
     View,
 )
-from runtime_core.loop import budget, places
+from runtime_core.loop import binding, budget, places
 from runtime_core.loop.outcome import Ask, Done, Fail, Go, Outcome, Wait, target
 from runtime_core.loop.work import Work
 from runtime_core.models import Run
@@ -131,7 +131,10 @@ def ask(work: Work, result: Continuation) -> None:
     asked = [(call, kind) for call in result.calls if (kind := _kind(work, call))]
     terms = ports.terms_source().of([_asked(work, call) for call, _ in asked])
     for (call, kind), under in zip(asked, terms, strict=True):
-        row = gate.interrupt_row(call, kind, _reason(call, kind), under)
+        now = binding.bound_now(work, call)
+        row = gate.interrupt_row(call, kind, _reason(call, kind), under, now)
+        if kind is InterruptKind.DRIFT:
+            row["detail"]["changes"] = binding.changes_since(work, call, now, under)
         result.interrupts.append(row)
         result.spans.append(asked_span(work.run_id, row, call.tool, clock.now(), work.claim.epoch))
         data = {"id": row["id"], "kind": kind.value, "tool": call.tool}

@@ -11,7 +11,7 @@ from runtime_core.checkpoints.recover import Facts, Strategy, strategy
 from runtime_core.errors import ToolError
 from runtime_core.ids import new_id
 from runtime_core.limits import limits
-from runtime_core.loop import children, places
+from runtime_core.loop import binding, children, places
 from runtime_core.loop.continuation import begin_events, follow
 from runtime_core.loop.control import Hold
 from runtime_core.loop.ending import end, wait_for_place
@@ -58,7 +58,11 @@ def take(work: Work, hold: Hold, call: CallRecord) -> Outcome:
 def _refusal(work: Work, call: CallRecord, tool: Tool | None) -> tuple[str, str] | None:
     """Why an approved call may not run now, as the gate says it. What takes an effect back needs no permission."""
     if call.undoes is None:
-        return gate.refuse_or_drift(call, tool, work.rules, _asked(call.approval))
+        asked = _asked(call.approval)
+        refused = gate.refuse_or_drift(call, tool, work.rules, asked)
+        if not refused and (why := binding.drifted(work, call, asked)):
+            return "drift", why
+        return refused
     if tool is None or tool.compensate is None:
         return "rejected", f"{call.tool} cannot be taken back any more."
     return None

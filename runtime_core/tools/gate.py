@@ -162,7 +162,11 @@ def digest(tool: str, args_text: str, schema_digest: str) -> str:
 
 
 def interrupt_row(
-    call: CallRecord, kind: InterruptKind, reason: str, terms: ApprovalTerms
+    call: CallRecord,
+    kind: InterruptKind,
+    reason: str,
+    terms: ApprovalTerms,
+    bound: dict[str, Json],
 ) -> dict[str, Json]:
     """An interrupt about this call, as `sql.COMMIT_STEP` inserts it."""
     return {
@@ -177,7 +181,7 @@ def interrupt_row(
         "policy": str(terms.policy) if terms.policy else None,
         "terms": terms.terms,
         "requester_may": terms.requester_may,
-        "bound": {},
+        "bound": bound,
         "detail": _detail(call, kind),
         "expires_s": terms.expires_seconds,
     }
