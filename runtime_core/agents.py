@@ -13,6 +13,7 @@ from runtime_core.run_limits import requested
 from runtime_core.sanitize import canonical, storable
 from runtime_core.tools import registry
 from runtime_core.tools.builtin.delegate import DELEGATE
+from runtime_core.tools.builtin.question import MODEL_FAILED
 from runtime_core.tools.ledger import digest_of
 from runtime_core.tools.permission import Rule, parse_permissions
 from runtime_core.transactions import one_commit
@@ -113,6 +114,10 @@ def check(definition: Mapping[str, Any]) -> dict[str, Json]:
     _check_context(clean.get("context_tokens", CONTEXT_TOKENS[0]))
     _check_agents(clean)
     _check_model_failure(clean)
+    if MODEL_FAILED in clean["tools"]:
+        raise InvalidInput(
+            f"tools: {MODEL_FAILED} is the runtime's own; set on_model_failure: ask.", field="tools"
+        )
     for name in clean["tools"]:
         if name not in known:
             raise InvalidInput(

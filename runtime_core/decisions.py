@@ -40,6 +40,7 @@ from runtime_core.states import (
     RunStatus,
 )
 from runtime_core.tools import ledger, registry
+from runtime_core.tools.builtin.question import MODEL_FAILED
 from runtime_core.tracing import settled_span
 from runtime_core.transactions import one_commit
 from runtime_core.transitions import NewEvent
@@ -182,6 +183,9 @@ def _respond(call: ToolCall, kind: InterruptKind, response: Json) -> None:
         raise InvalidPayload(
             f"response: at most {limits().tool_result_bytes} bytes, please.", field="response"
         )
+    choices = _args_of(call).get("choices", []) if call.tool == MODEL_FAILED else []
+    if choices and response not in choices:
+        raise InvalidPayload(f"response: one of {', '.join(choices)}.", field="response")
     skipped = kind is InterruptKind.TOOL_APPROVAL
     _end_call(call, CallStatus.SKIPPED if skipped else CallStatus.SUCCEEDED, value)
 

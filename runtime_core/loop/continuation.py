@@ -22,6 +22,7 @@ from runtime_core.loop.work import Work
 from runtime_core.models import Run
 from runtime_core.states import CallStatus, InterruptKind, RunStatus
 from runtime_core.tools import gate
+from runtime_core.tools.builtin.question import MODEL_FAILED
 from runtime_core.tools.ledger import CallRecord
 from runtime_core.tracing import asked_span
 from runtime_core.transitions import NewEvent
@@ -196,7 +197,8 @@ def _kind(work: Work, call: CallRecord) -> InterruptKind | None:
     if call.error_code == "drift":
         return InterruptKind.DRIFT
     tool = work.tools.get(call.tool)
-    return InterruptKind.QUESTION if tool and tool.asks else InterruptKind.TOOL_APPROVAL
+    asks = call.tool == MODEL_FAILED or (tool is not None and tool.asks)
+    return InterruptKind.QUESTION if asks else InterruptKind.TOOL_APPROVAL
 
 
 def _reason(call: CallRecord, kind: InterruptKind) -> str:

@@ -11,7 +11,7 @@ from runtime_core.gateway import Answer, ModelCall, StreamStopped, TextDelta
 from runtime_core.gateway import messages as wire
 from runtime_core.ids import new_id
 from runtime_core.limits import limits
-from runtime_core.loop import budget, compaction, places, retry
+from runtime_core.loop import budget, compaction, escalation, places, retry
 from runtime_core.loop.continuation import Continuation, ended_audit, error_of, follow
 from runtime_core.loop.control import Hold
 from runtime_core.loop.deltas import DeltaWriter
@@ -33,6 +33,10 @@ def take(work: Work, hold: Hold) -> Outcome:
     spent = budget.spent(work.limits, work.steps, work.usage)
     if spent:
         return Stop("budget", spent)
+    if work.attempt.stop:
+        stopped = Fail("model_failed", f"A person stopped the run. {work.attempt.stop}", True)
+        end(work, stopped)
+        return stopped
     if not places.taken(work, places.of_model(work)):
         return wait_for_place(work, places.of_model(work))
     if work.step is None or work.step.kind != "model":
@@ -232,6 +236,10 @@ def _failed(
     _close_span(
         span, "error", None, deltas.text, usage, error_code=error.code, attempt=work.attempt
     )
+    if again is None and escalation.wanted(work, error):
+        detail["next"] = work.attempt.stored()
+        row = step_row(work, step, "failed", detail)
+        return _escalate(work, step, row, told, message, failures, usage)
     if again is None:
         row = step_row(work, step, "failed", detail)
         retryable = not isinstance(error, ContextTooLong | ModelRefused)
@@ -258,6 +266,37 @@ def _failed(
     work.step = None
     pause(hold, again.seconds)
     return Go()
+
+
+def _escalate(
+    work: Work,
+    step: OpenStep,
+    row: dict[str, Json],
+    told: list[NewEvent],
+    message: str,
+    failures: int,
+    usage: Usage,
+) -> Outcome:
+    """Leave the run to a person, who says how it goes on; the conversation stays as it is."""
+    after = escalation.question(work, step, message, failures)
+    point = work.point(CheckpointReason.INTERRUPT, step.index, steps=1)
+    work.commit(
+        StepCommit(
+            to=after.to,
+            cause=after.cause,
+            next_step=work.next_step,
+            steps=[row],
+            new_calls=[ledger.new_row(call) for call in after.calls],
+            interrupts=after.interrupts,
+            checkpoints=[point],
+            events=[*told, checkpoint_event(point, step.index), *after.events],
+            audits=after.audits,
+            spans=after.spans,
+            usage=usage,
+            model_failures=failures,
+        )
+    )
+    return after.outcome
 
 
 def pause(hold: Hold, seconds: float) -> None:

@@ -19,6 +19,7 @@ from runtime_core.checkpoints.graph_state import GraphState
 from runtime_core.engines import COMPENSATE, engine_of
 from runtime_core.errors import SealBroken, StateUnusable
 from runtime_core.gateway import messages as wire
+from runtime_core.loop import escalation
 from runtime_core.loop.children import with_children
 from runtime_core.loop.retry import Attempt
 from runtime_core.loop.work import Work
@@ -168,6 +169,11 @@ ORDER BY step
 
 def _attempt(run: Run) -> Attempt:
     """How the next model request is made: as the last one that failed left it."""
+    definition = run.agent_version.definition
+    if definition.get("on_model_failure") == "ask":
+        found = escalation.answered(run, definition.get("fallback_models", []))
+        if found is not None:
+            return found
     if not run.model_failures:
         return Attempt()
     failed = Step.objects.filter(run_id=run.id, kind="model", status="failed").order_by("-index")

@@ -34,6 +34,8 @@ class Attempt:
     """The fallback that is asked; None: the agent's own model."""
     tries: int = 0
     """How often in a row this model has failed."""
+    stop: str = ""
+    """Why the run ends instead, if a person said so."""
     plain_schemas: bool = False
     """Send the tools' schemas without what the provider said it does not know."""
 
@@ -89,7 +91,7 @@ def after(
         return None
     tried = replace(attempt, tries=attempt.tries + 1)
     seconds = delay(error, tried.tries, jitter)
-    other = _next(attempt.model, fallbacks) if isinstance(error, _AVAILABILITY) else None
+    other = next_model(attempt.model, fallbacks) if isinstance(error, _AVAILABILITY) else None
     if other and (tried.tries >= bounds.fallback_after or seconds > bounds.park_after_seconds):
         return Again(0.0, replace(tried, model=other, tries=0))
     return Again(seconds, tried)
@@ -109,7 +111,7 @@ def delay(error: InterlockError, tries: int, jitter: float | None = None) -> flo
     return step * part
 
 
-def _next(model: str | None, fallbacks: Sequence[str]) -> str | None:
+def next_model(model: str | None, fallbacks: Sequence[str]) -> str | None:
     """The model after this one in the order that the agent names; None after the last."""
     if model is None:
         return fallbacks[0] if fallbacks else None

@@ -28,6 +28,8 @@ from runtime_core.values import Claim, Effect, Json, Risk, ToolOutcome
 
 # What has had its effect, or may have.
 _HAPPENED = [s.value for s in (CallStatus.EXECUTING, CallStatus.SUCCEEDED, CallStatus.UNKNOWN)]
+NO_CALL_OF_THE_MODEL = "model_failed"
+"""The tool by which the runtime itself asks a person; no turn of the conversation waits for it."""
 _LOOKED_AT = 100
 # Why nobody could tell whether a call had its effect, whatever a person has said of it since.
 _DOUBT = (OutcomeUnknown.code, ToolTimedOut.code)
@@ -35,7 +37,8 @@ _MALFORMED = frozenset(("invalid_arguments", "unknown_tool"))
 _NOBODY_KNOWS = "Interrupted: it is not known whether it happened."
 _A_PERSON_KNOWS = "Its result was lost; a person says that it happened, with this result:"
 _LATEST = """
-WHERE run_id = %(run)s AND step = (SELECT max(step) FROM tool_call WHERE run_id = %(run)s)
+WHERE run_id = %(run)s
+    AND step = (SELECT max(step) FROM tool_call WHERE run_id = %(run)s AND tool <> 'model_failed')
 ORDER BY position
 """
 _APPROVALS = """

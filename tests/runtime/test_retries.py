@@ -14,6 +14,7 @@ from runtime_core import commands
 from runtime_core.clock import now
 from runtime_core.errors import (
     InvalidInput,
+    InvalidPayload,
     ModelProtocolError,
     ModelRefused,
     ModelRejected,
@@ -344,3 +345,52 @@ def test_a_budget_is_looked_at_before_and_after_each_step_and_a_top_up_goes_on(w
     run = drive(world.start(costly, limits={"max_tokens": 1_000}))
     assert (run.status, run.steps, len(effects())) == ("paused", 1, 3)
     assert run.error and "5000 of 1000 tokens" in run.error["message"]
+
+
+def test_a_person_is_asked_where_the_agent_says_so_and_the_answer_counts_once(
+    world: World, provider: Provider
+) -> None:
+    down = [wire.error(503, "Overloaded") for _ in range(2)]
+    agent = {"model": MODEL, "fallback_models": [OTHER], "on_model_failure": "ask"}
+    # The results of a turn's calls must not be lost on the way.
+    provider.replies[:] = [wire.calls(("c1", "look", "{}")), *[wire.error(401, "Bad key")] * 3,
+                           wire.text("Done."), *down]  # fmt: skip
+    run = drive(world.start([], **agent))
+
+    assert run.status == "interrupted", run.error
+    [asked_for] = open_interrupts(run)
+    assert (asked_for.kind, asked_for.tool_call.tool) == ("question", "model_failed")
+    assert asked_for.tool_call.args_redacted["choices"] == ["Try again", f"Use {OTHER}", "Stop"]
+    with pytest.raises(InvalidPayload, match="one of Try again"):
+        decide_on(asked_for, world.bob, "respond", response="whatever")
+    decide_on(asked_for, world.bob, "respond", response="Try again")
+    run = drive(run)
+    assert run.status == "interrupted", "the key is still wrong, which is asked anew"
+    decide_on(open_interrupts(run)[0], world.bob, "respond", response=f"Use {OTHER}")
+    run = drive(run)
+    assert run.status == "interrupted" and asked(provider)[-1] == "gpt-4.1-mini"
+    assert open_interrupts(run)[0].tool_call.args_redacted["choices"] == ["Try again", "Stop"]
+    decide_on(open_interrupts(run)[0], world.bob, "respond", response="Try again")
+    run = drive(run)
+
+    assert (run.status, run.output) == ("completed", "Done.")
+    assert asked(provider)[-1] == "gpt-5-mini"
+    told = [m for m in provider.requests[-1]["messages"] if m["role"] == "tool"]
+    assert [m["tool_call_id"] for m in told] == ["c1"], "the conversation knows nothing of the questions"
+
+
+def test_a_person_stops_a_run_whose_model_fails(world: World, provider: Provider) -> None:
+    provider.replies[:] = [wire.error(401, "Bad key")]
+    for action, more in (("respond", {"response": "Stop"}), ("reject", {"reason": "no"})):
+        run = drive(world.start([], model=MODEL, on_model_failure="ask"))
+        decide_on(open_interrupts(run)[0], world.bob, action, **more)
+        run = drive(run)
+        assert run.status == "failed", action
+        assert run.error and run.error["code"] == "model_failed" and "API key" in run.error["message"]
+    run = drive(world.start([], model=MODEL, on_model_failure="ask"))
+    commands.cancel_run(actor(world.alice), run)
+    assert (fresh(run).status, open_interrupts(run)) == ("cancelled", [])
+    again = drive(world.start([], model=MODEL, thread_id=run.thread_id))
+    assert again.status == "failed" and provider.refused == [], "the thread can be used again"
+    with pytest.raises(InvalidInput, match="runtime's own"):
+        world.agent([{"text": "x"}], tools=["model_failed"])
