@@ -131,6 +131,17 @@ def delegators(interrupt: Interrupt, user_id: int) -> list[int]:
     return list(dict.fromkeys(found.order_by("created_at").values_list("delegator_id", flat=True)))
 
 
+def delegates(interrupt: Interrupt) -> QuerySet[Any, Any]:
+    """The ids of those who stand in for anybody on `interrupt`."""
+    found = Delegation.objects.filter(
+        in_force(),
+        Q(tool="") | Q(tool=interrupt.tool_call.tool),
+        project=interrupt.project_id,
+        max_risk__in=at_least(interrupt.risk),
+    )
+    return found.values("delegate_id")
+
+
 def at_least(risk: str) -> list[str]:
     """This risk and those above it."""
     return [one.value for one in Risk if one.level >= Risk(risk).level]

@@ -7,13 +7,13 @@ from collections import defaultdict
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from approvals import delegation
 from approvals.models import ApprovalPolicy, ApproverGroup, Delegation
 from approvals.policies import terms_of
 from approvals.terms import Terms
-from approvals.widening import let_in
+from approvals.widening import let_in, steps_of
 from runtime_core.access import ROLE_ALLOWS, Can
 from runtime_core.models import Interrupt
 
@@ -67,16 +67,32 @@ def decides_anywhere(user: Any) -> bool:
 
 def deciders(interrupt: Interrupt) -> list[str]:
     """Names of people who may decide on it, to tell those who may not whom to ask."""
+    names = candidates(interrupt).order_by("username").values_list("username", flat=True)
+    return list(names[:NAMES_MAX])
+
+
+def candidates(interrupt: Interrupt) -> QuerySet[Any]:
+    """The people who may decide on it: named by its terms or a step of its ladder, or standing in for
+    somebody. In one statement, so a delegation of who may not themselves is not told apart here.
+    """
     terms = terms_of(interrupt)
-    people = get_user_model().objects.filter(
-        _named_by(terms), is_active=True, memberships__project_id=interrupt.project_id
+    members = get_user_model().objects.filter(
+        is_active=True, memberships__project_id=interrupt.project_id
     )
+    named = members.filter(_named_by(terms))
+    for step in steps_of(interrupt):
+        named |= members.filter(
+            Q(memberships__role__in=step.roles)
+            | Q(approver_groups__in=step.groups)
+            | Q(pk__in=step.people)
+        )
+    named |= members.filter(pk__in=delegation.delegates(interrupt))
+    people = get_user_model().objects.filter(pk__in=named.values("pk"))
     if not terms.requester_may:
         people = people.exclude(pk=interrupt.run.created_by_id)
     if not terms.editor_may and interrupt.changed_by_id:
         people = people.exclude(pk=interrupt.changed_by_id)
-    names = people.order_by("username").values_list("username", flat=True).distinct()
-    return list(names[:NAMES_MAX])
+    return people
 
 
 def _named_by(terms: Terms) -> Q:

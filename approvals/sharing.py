@@ -8,11 +8,12 @@ from typing import Any
 from django.db.models.functions import Now
 
 from approvals import grants
+from approvals.eligible import candidates
 from approvals.models import Assignment, Decision, HistoryEntry, InterruptClaim, Snooze
-from approvals.people import who_may_decide
 from runtime_core.models import Interrupt
 from runtime_core.states import InterruptStatus
 
+ASSIGNABLE_MAX = 50
 SNOOZES = ((60, "1 hour"), (240, "4 hours"), (1_440, "1 day"), (10_080, "1 week"))
 
 
@@ -34,12 +35,17 @@ def context(user: Any, interrupt: Interrupt) -> dict[str, Any]:
     return {
         "claim": claim.select_related("holder").first() if is_open else None,
         "assignments": list(given),
-        "assignable": [one.get_username() for one in who_may_decide(interrupt)] if is_open else [],
+        "assignable": _names(interrupt) if is_open else [],
         "snoozed": snoozed.first() if is_open else None,
         "snooze_choices": SNOOZES,
         "history": history(interrupt),
         "may_remember": is_open and grants.may_be_remembered(interrupt),
     }
+
+
+def _names(interrupt: Interrupt) -> list[str]:
+    names = candidates(interrupt).order_by("username").values_list("username", flat=True)
+    return list(names[:ASSIGNABLE_MAX])
 
 
 def history(interrupt: Interrupt) -> list[Line]:

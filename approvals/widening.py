@@ -4,7 +4,7 @@ lists.
 
 from __future__ import annotations
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from approvals.models import EscalationStep
 from approvals.policy import Person
@@ -14,13 +14,18 @@ NOTIFY, WIDEN, RAISE = "notify", "widen", "raise"
 _OPENING = (WIDEN, RAISE)
 
 
+def steps_of(interrupt: Interrupt) -> QuerySet[EscalationStep]:
+    """The steps that let others in."""
+    return EscalationStep.objects.filter(interrupt=interrupt, action__in=_OPENING)
+
+
 def widened(interrupt: Interrupt, person: Person) -> bool:
     """True if a step has let this person decide on the request."""
     return any(
         person.user_id in step.people
         or person.roles.intersection(step.roles)
         or person.groups.intersection(step.groups)
-        for step in EscalationStep.objects.filter(interrupt=interrupt, action__in=_OPENING)
+        for step in steps_of(interrupt)
     )
 
 
