@@ -7,6 +7,7 @@ project's admins where it names nobody.
 
 from __future__ import annotations
 
+import datetime as dt
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,10 +15,13 @@ from dataclasses import dataclass
 from django.contrib.auth import get_user_model
 from django.db import connection
 from django.db.models import Q
+from django.db.models.functions import Now
 
+from approvals.escalation_steps import STEPS_MAX
 from approvals.items import keep, opened
 from approvals.models import ApproverGroup, Assignment, EscalationStep
 from approvals.policies import terms_of
+from approvals.terms import ESCALATE
 from approvals.widening import NOTIFY, RAISE, WIDEN
 from runtime_core.decisions import Locked
 from runtime_core.errors import AlreadyDecided, NotFound
@@ -25,6 +29,8 @@ from runtime_core.models import Interrupt, Role
 from runtime_core.values import SYSTEM, Json
 
 BATCH = 100
+# Comes after every step that a policy can have.
+LAST_STEP = STEPS_MAX
 NAMED = ("roles", "groups", "people")
 _SAID = {
     NOTIFY: "reminded {whom}, because nobody has decided yet",
@@ -65,6 +71,27 @@ def escalate_due() -> int:
     return sum(_take(interrupt_id, step) for interrupt_id, step in due)
 
 
+class Overdue:
+    """What `runtime_core.ports` binds: asked when nobody decided in time."""
+
+    def prolong(self, locked: Locked) -> bool:
+        """Where the policy says so, give the request to the project's admins and as much time again,
+        once. False: it is to be rejected.
+        """
+        terms = terms_of(locked.interrupt)
+        if terms.on_expiry != ESCALATE or not _climb(locked, LAST_STEP, {"action": RAISE}):
+            return False
+        interrupt = locked.interrupt
+        interrupt.expires_at = Now() + dt.timedelta(minutes=terms.expires_minutes)
+        interrupt.save(update_fields=["expires_at"])
+        return True
+
+
+def overdue() -> Overdue:
+    """What is asked in this process."""
+    return Overdue()
+
+
 def _take(interrupt_id: uuid.UUID, number: int) -> bool:
     try:
         with opened(SYSTEM, interrupt_id) as locked:
@@ -74,11 +101,12 @@ def _take(interrupt_id: uuid.UUID, number: int) -> bool:
 
 
 def _take_locked(locked: Locked, number: int) -> bool:
+    ladder = terms_of(locked.interrupt).escalation
+    return number < len(ladder) and _climb(locked, number, ladder[number])
+
+
+def _climb(locked: Locked, number: int, step: Mapping[str, Json]) -> bool:
     interrupt = locked.interrupt
-    ladder = terms_of(interrupt).escalation
-    if number >= len(ladder):
-        return False
-    step = ladder[number]
     whom = _whom(interrupt, step)
     action = str(step.get("action", NOTIFY))
     _, is_first = EscalationStep.objects.get_or_create(

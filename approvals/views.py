@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
-from approvals import changing, commands, grants, pages, queries, sharing
+from approvals import changing, commands, grants, pages, queries, saved_views, sharing
 from approvals.decision_form import DecisionForm, empty_form, error_field, read_form
 from approvals.opinion import Opinion
 from approvals.queries import Filters, Shown
@@ -28,7 +28,9 @@ from runtime_core.values import Actor, Risk
 @never_cache
 @require_GET
 def inbox(request: HttpRequest) -> HttpResponse:
-    """The list; `?fragment=list` gives it alone."""
+    """The list, first as the person's own default view has it; `?fragment=list` gives it alone."""
+    if not request.GET and (query := saved_views.default_query(request.user)):
+        return HttpResponseRedirect(f"{reverse('inbox')}?{query}")
     filters = filters_of(request)
     template = "_list.html" if request.GET.get("fragment") == "list" else "inbox.html"
     return render(request, f"approvals/{template}", pages.list_context(request.user, filters))

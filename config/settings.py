@@ -249,6 +249,7 @@ INTERLOCK_PORTS = {
     "decision_guard": "approvals.guard.guard",
     "terms_source": "approvals.policies.source",
     "grants": "approvals.grants.source",
+    "overdue": "approvals.escalation.overdue",
 }
 TOOL_MODULES: list[str] = ["evals.shop.tools", "evals.shop.graphs", *env.list("TOOL_MODULES", default=[])]
 INTERLOCK_MODEL = env.str("INTERLOCK_MODEL", default="")

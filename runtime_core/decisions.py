@@ -269,6 +269,9 @@ def _expire(interrupt_id: uuid.UUID) -> bool:
             return False
         if locked.run.status != RunStatus.INTERRUPTED.value:
             return False
+        if ports.overdue().prolong(locked):
+            transaction.on_commit(lambda: wake(locked.run))
+            return False
         _reject(locked.tool_call, InterruptKind(interrupt.kind), SYSTEM, EXPIRED_TEXT)
         locked.tool_call.save()
         _close(locked, InterruptStatus.EXPIRED, SYSTEM, "", EXPIRED_TEXT)

@@ -73,6 +73,13 @@ class TermsSource(Protocol):
     def of(self, asked: Sequence[Asked]) -> list[ApprovalTerms]: ...
 
 
+class Overdue(Protocol):
+    """Asked when nobody decided in time, in the transaction that would reject, with run, interrupt and call locked."""
+
+    def prolong(self, locked: Any) -> bool:
+        """True if people get more time instead; that is written then."""
+
+
 class Grants(Protocol):
     """Remembered approvals, by which a call may run that would be asked about otherwise."""
 
@@ -120,3 +127,8 @@ def terms_source() -> TermsSource:
 def grants() -> Grants:
     """The remembered approvals."""
     return cast(Grants, _bound("grants"))
+
+
+def overdue() -> Overdue:
+    """What decides on requests whose time is over."""
+    return cast(Overdue, _bound("overdue"))

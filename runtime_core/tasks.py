@@ -62,6 +62,7 @@ def load_all(**_: Any) -> None:
         ports.decision_guard,
         ports.terms_source,
         ports.grants,
+        ports.overdue,
     ):
         port()
     slots(WORKER).open()

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import datetime as dt
+import signal
+import subprocess
+import sys
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from approvals.commands import Opinion, decide
 from approvals.escalation import escalate_due
@@ -13,6 +18,7 @@ from approvals.models import ApproverGroup, Assignment, EscalationStep, Notice
 from approvals.queries import for_me, waiting_for
 from approvals.rulings import ruling_on
 from runtime_core import clock
+from runtime_core.decisions import expire_due
 from runtime_core.models import Event, Interrupt
 from runtime_core.values import Actor
 from tests.approvals.world import World, audited, make_user
@@ -105,3 +111,80 @@ def test_two_sweepers_at_once_take_each_step_once(transactional_db: None) -> Non
         ]
         assert sorted(one["step"] for one in entries) == [1, 2]
     assert Notice.objects.filter(kind="escalated").count() == 10
+
+
+def test_what_a_policy_escalates_at_its_end_gets_admins_and_as_much_time_again_once(
+    world: World,
+) -> None:
+    boss = make_user("boss", world.project, "admin")
+    interrupt = asked(world)
+    interrupt.terms = {"on_expiry": "escalate", "expires_minutes": 90}
+    interrupt.save()
+
+    Interrupt.objects.update(expires_at=clock.now() - dt.timedelta(minutes=1))
+    assert [expire_due(), expire_due()] == [0, 0]
+
+    interrupt.refresh_from_db()
+    assert interrupt.status == "open"
+    left = interrupt.expires_at - clock.now()
+    assert dt.timedelta(minutes=89) < left <= dt.timedelta(minutes=90)
+    assert [one.person for one in Assignment.objects.all()] == [boss]
+    assert [one["how"] for one in audited("interrupt.escalated")] == ["raise"]
+
+    Interrupt.objects.update(expires_at=clock.now() - dt.timedelta(minutes=1))
+    assert expire_due() == 1
+    interrupt.refresh_from_db()
+    assert interrupt.status == "expired"
+
+
+@pytest.mark.race
+@pytest.mark.django_db(transaction=True)
+def test_e2_fifty_that_nobody_decides_expire_once_each_whatever_restarts_meanwhile(
+    transactional_db: None, process_env: dict[str, str]
+) -> None:
+    world = World()
+    interrupts = [world.ask(expires_in=dt.timedelta(minutes=90)) for _ in range(50)]
+    assert expire_due() == 0
+    Interrupt.objects.update(expires_at=clock.now() - dt.timedelta(seconds=1))
+
+    # A worker dies in the middle of its sweep, and what it had begun is gone with it.
+    died = sweep_and_die(process_env)
+    assert died == -signal.SIGKILL
+    before = Interrupt.objects.filter(status="expired").count()
+    assert 0 < before < 50
+    for _ in range(3):
+        swept = together(expire_due, expire_due)
+        before += sum(swept)
+
+    assert before == 50
+    for interrupt in interrupts:
+        interrupt.refresh_from_db()
+        assert interrupt.status == "expired"
+        told = Event.objects.filter(run=interrupt.run_id, data__interrupt=str(interrupt.id))
+        assert [one.type for one in told] == ["progress"]
+    objects = [one["object"] for one in audited("interrupt.expired")]
+    assert sorted(objects) == sorted(str(one.id) for one in interrupts)
+    assert Notice.objects.filter(kind="expired").count() == 50
+
+
+def sweep_and_die(env: dict[str, str]) -> int:
+    code = (
+        "import django; django.setup()\n"
+        "from runtime_core import decisions, failpoints\n"
+        "failpoints.arm(9, 'kill', only='expire.inside')\n"
+        "decisions.expire_due()"
+    )
+    return subprocess.run([sys.executable, "-c", code], env=env, cwd=settings.BASE_DIR).returncode
+
+
+def test_e2_no_message_to_a_worker_holds_a_time() -> None:
+    folders = ("runtime_core", "approvals", "traces", "config")
+    for path in (one for name in folders for one in (settings.BASE_DIR / name).rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        held = {
+            word.arg
+            for call in ast.walk(tree)
+            if isinstance(call, ast.Call)
+            for word in call.keywords
+        }
+        assert not held & {"countdown", "eta"}, path

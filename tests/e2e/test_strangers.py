@@ -26,6 +26,9 @@ NOT_LOGGED_IN, NO_SUCH_RUN = 4401, 4404
 # A body that fits, by the end of the path: what does not fit is refused whoever sends it.
 BODIES: dict[str, Any] = {
     "decisions": {"action": "approve", "version": 1, "digest": "0" * 64},
+    "proposals": {"version": 1, "digest": "0" * 64, "args": {}},
+    "undo": {"version": 1},
+    "override": {"action": "approve", "version": 1, "digest": "0" * 64, "reason": "x"},
     "assignments": {"people": ["approver"]},
     "snooze": {"minutes": 5},
     "fork": {"checkpoint_id": str(uuid.UUID(int=1)), "changes": {}},
