@@ -202,3 +202,20 @@ SELECT turns.id,
     {_has_room(*_ALL)}, {_has_room(*_PROJECT)}, {_has_room("agent", "turns.agent_id::text")}
 FROM run AS turns WHERE turns.id = ANY(%(runs)s::uuid[])
 """
+
+# The queue of each project, with what is counted anyway and the age of what is due.
+QUEUES = f"""
+SELECT turns.name, turns.queued, turns.most, turns.waiting, turns.oldest,
+    {_has_room(*_ALL)}, {_has_room(*_PROJECT)}
+FROM (
+    SELECT project.id AS project_id, project.name,
+        COALESCE(project_queue.queued, 0) AS queued, COALESCE(project_queue.most, %(length)s) AS most,
+        (SELECT count(*) FROM run
+         WHERE run.project_id = project.id AND status = 'waiting' AND waits_for <> '') AS waiting,
+        COALESCE((SELECT extract(epoch FROM clock_timestamp() - min(available_at)) FROM run
+                  WHERE run.project_id = project.id AND {_DUE}), 0)::float8 AS oldest
+    FROM project LEFT JOIN project_queue ON project_queue.project_id = project.id
+    WHERE project.id = ANY(%(projects)s::uuid[])
+) AS turns
+ORDER BY turns.oldest DESC, turns.name LIMIT %(most)s
+"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from traces.views import agents, audit, home, run, runs, trace
+from traces.views import agents, audit, home, run, runs, system, trace
 
 urlpatterns = [
     path("", home.show, name="home"),
@@ -22,4 +22,5 @@ urlpatterns = [
     path("traces/<uuid:run_id>/", trace.show, name="trace"),
     path("audit/", audit.index, name="audit"),
     path("agents/", agents.index, name="agents"),
+    path("system/", system.show, name="system"),
 ]

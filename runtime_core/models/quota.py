@@ -86,6 +86,9 @@ class ProjectQueue(models.Model):
     )
     queued = models.PositiveIntegerField(default=0, editable=False)
     counted_at = models.DateTimeField(db_default=Now(), editable=False)
+    reaped = models.PositiveBigIntegerField(
+        default=0, db_default=0, editable=False, help_text="Runs taken from lost workers, ever."
+    )
     last_claimed = models.DateTimeField(null=True, editable=False)
 
     class Meta:

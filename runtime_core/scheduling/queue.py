@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection
+from django.db.models import F
 
 from runtime_core.errors import Backpressure
 from runtime_core.limits import limits
@@ -66,6 +68,16 @@ def count() -> None:
         cursor.execute(_COUNT)
 
 
+def count_reaped(projects: Sequence[uuid.UUID]) -> None:
+    """Count runs that were taken from lost workers, by their projects: for people who watch, no more."""
+    for project_id, runs in Counter(projects).items():
+        row = ProjectQueue.objects.filter(project_id=project_id)
+        if not row.update(reaped=F("reaped") + runs):
+            ProjectQueue.objects.bulk_create(
+                [ProjectQueue(project_id=project_id, reaped=runs)], ignore_conflicts=True
+            )
+
+
 def due(most: int) -> list[uuid.UUID]:
     """The runs that a claim would take now, projects in turn."""
     with connection.cursor() as cursor:
@@ -104,7 +116,7 @@ def places(runs: Sequence[Run]) -> dict[uuid.UUID, Place]:
     with connection.cursor() as cursor:
         cursor.execute(LOOK, {"runs": asked, "most": _COUNTED})
         rows = cursor.fetchall()
-    return {run_id: Place(ahead, _reason(nobody, *facts)) for run_id, ahead, *facts in rows}
+    return {run_id: Place(ahead, reason(nobody, *facts)) for run_id, ahead, *facts in rows}
 
 
 def waits(run: Run) -> bool:
@@ -128,7 +140,7 @@ def full(project_id: uuid.UUID) -> bool:
     return row is not None and row.queued >= most
 
 
-def _reason(
+def reason(
     nobody: bool, waits_for: str, early: bool, all_open: bool, project_open: bool, agent_open: bool
 ) -> str | None:
     """The first of what holds the run up, in words; None if it is only a matter of turns."""

@@ -52,6 +52,7 @@ def reconcile() -> int:
     for run_id, last_seq, _, project_id in lost:
         announce(run_id, last_seq, project_id, inbox=False)
         wake.send(run_id)
+    queue.count_reaped([project_id for *_, project_id in lost])
     quotas.settle()
     ended = _end_late() + parked.finish_cancels() + stopping.stop_orphans()
     for made in compensation.begin_due():

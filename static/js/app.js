@@ -7,8 +7,9 @@ import * as forms from "./forms.js";
 import * as inboxLive from "./inbox-live.js";
 import * as keys from "./keys.js";
 import * as live from "./live.js";
+import * as refresh from "./refresh.js";
 import * as swaps from "./swaps.js";
 import * as time from "./time.js";
 import * as tree from "./tree.js";
 
-for (const part of [announce, time, copy, decide, dialogs, forms, swaps, keys, tree, live, inboxLive]) part.start();
+for (const part of [announce, time, copy, decide, dialogs, forms, swaps, keys, tree, live, inboxLive, refresh]) part.start();

@@ -101,6 +101,8 @@ PAGES: dict[str, tuple[str, Address, int]] = {
     "span": ("operator", lambda s: s.span("completed"), 200),
     "audit": ("admin", lambda s: "/audit/", 200),
     "agents": ("operator", lambda s: "/agents/", 200),
+    "system": ("operator", lambda s: "/system/", 200),
+    "system, to a viewer": ("viewer", lambda s: "/system/", 403),
     "agents, by an admin": ("admin", lambda s: "/agents/", 200),
     "login": ("", lambda s: "/login/", 200),
     "nothing there": ("operator", lambda s: f"/runs/{uuid.UUID(int=0)}/", 404),

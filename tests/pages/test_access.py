@@ -17,7 +17,7 @@ PAGES = ["/", "/runs/", "/traces/", "/audit/", "/agents/"]
 STEER = ["cancel", "force-stop", "pause", "resume", "retry", "compensate", "fork"]
 
 
-@pytest.mark.parametrize("address", [*PAGES, "/runs/new/"])
+@pytest.mark.parametrize("address", [*PAGES, "/runs/new/", "/system/"])
 def test_it_asks_the_nameless_to_sign_in(client: Client, db: None, address: str) -> None:
     answer = client.get(address)
 
