@@ -230,6 +230,7 @@ CELERY_BEAT_SCHEDULE = {
     "dispatch": _tick("runtime_core.dispatch", 1.0),
     "reconcile": _tick("runtime_core.reconcile", 1.0),
     "expire": _tick("runtime_core.expire", 2.0),
+    "tidy": _tick("runtime_core.tidy", 300.0),
     "seal": _tick("traces.seal", 1.0),
     "notify": _tick("approvals.notify", 2.0),
     "escalate": _tick("approvals.escalate", 5.0),

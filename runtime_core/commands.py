@@ -242,6 +242,25 @@ def fork_run(
     return _after(fork, seq, due=True)
 
 
+def pin_checkpoint(actor: Actor, run: Run, checkpoint_id: uuid.UUID, pinned: bool) -> Checkpoint:
+    """Keep a checkpoint from housekeeping, or let it go. NotFound; InvalidInput if too many are pinned."""
+    with one_commit("pin"):
+        Run.objects.select_for_update().get(id=run.id)
+        found = Checkpoint.objects.filter(id=checkpoint_id, run=run).first()
+        if found is None:
+            raise NotFound("This run has no such checkpoint.", field="checkpoint_id")
+        if found.pinned == pinned:
+            return found
+        most = limits().checkpoint_pins_per_run
+        if pinned and Checkpoint.objects.filter(run=run, pinned=True).count() >= most:
+            raise InvalidInput(f"At most {most} checkpoints of a run are pinned; let one go first.")
+        found.pinned = pinned
+        found.save(update_fields=["pinned"])
+        action = "checkpoint.pinned" if pinned else "checkpoint.unpinned"
+        _audit(action, actor, run, checkpoint=str(checkpoint_id), step=found.step)
+    return found
+
+
 def limits_json(run: Run) -> dict[str, Json]:
     """What a run may spend, in the words of the API."""
     return {

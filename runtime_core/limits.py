@@ -45,6 +45,10 @@ class RuntimeLimits:
     malformed_calls_in_a_row: int = 5
     empty_answers_in_a_row: int = 2
     tool_calls_per_turn: int = 32
+    checkpoints_kept: int = 50
+    checkpoint_every_steps: int = 25
+    checkpoint_pins_per_run: int = 100
+
     child_depth: int = 3
     children_per_run: int = 32
     tool_args_bytes: int = 1_000_000

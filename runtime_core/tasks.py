@@ -13,6 +13,7 @@ from celery import shared_task
 from celery.signals import worker_init, worker_shutdown, worker_shutting_down
 
 from runtime_core import decisions, ports
+from runtime_core.checkpoints import housekeeping
 from runtime_core.loop.control import watch
 from runtime_core.scheduling import reconcile as scheduling
 from runtime_core.scheduling.slots import slots
@@ -48,6 +49,12 @@ def reconcile() -> None:
 def expire() -> None:
     """Reject what nobody decided in time."""
     decisions.expire_due()
+
+
+@shared_task(name="runtime_core.tidy")
+def tidy() -> None:
+    """Let go of checkpoints that nobody will go back to."""
+    housekeeping.sweep()
 
 
 @worker_init.connect

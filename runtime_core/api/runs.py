@@ -156,6 +156,26 @@ def checkpoints(
     return CheckpointsOut(items=items, next_cursor=page.next_cursor)
 
 
+@router.put(
+    "/{uuid:run_id}/checkpoints/{uuid:checkpoint_id}/pin",
+    response=CheckpointOut,
+    summary="Pin a checkpoint",
+)
+def pin(request: HttpRequest, run_id: uuid.UUID, checkpoint_id: uuid.UUID) -> CheckpointOut:
+    """Keep this checkpoint from housekeeping."""
+    return _pinned(request, run_id, checkpoint_id, True)
+
+
+@router.delete(
+    "/{uuid:run_id}/checkpoints/{uuid:checkpoint_id}/pin",
+    response=CheckpointOut,
+    summary="Unpin a checkpoint",
+)
+def unpin(request: HttpRequest, run_id: uuid.UUID, checkpoint_id: uuid.UUID) -> CheckpointOut:
+    """Leave this checkpoint to housekeeping."""
+    return _pinned(request, run_id, checkpoint_id, False)
+
+
 @router.get("/{uuid:run_id}/tool-calls", response=ToolCallsOut, summary="List tool calls")
 def tool_calls(
     request: HttpRequest, run_id: uuid.UUID, cursor: str = "", limit: int | None = None
@@ -195,6 +215,14 @@ def _changed(
         return 202, shown(who, changed.id if isinstance(changed, Run) else run_id)
 
     return once(request, act)
+
+
+def _pinned(
+    request: HttpRequest, run_id: uuid.UUID, checkpoint_id: uuid.UUID, pinned: bool
+) -> CheckpointOut:
+    who, run = caller(request), _visible(request, run_id)
+    who.require(run.project_id, Can.OPERATE)
+    return CheckpointOut.of(commands.pin_checkpoint(who.actor, run, checkpoint_id, pinned))
 
 
 def _visible(request: HttpRequest, run_id: uuid.UUID) -> Run:

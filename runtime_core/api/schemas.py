@@ -300,6 +300,7 @@ class CheckpointOut(Schema):
     schema_version: int
     messages: int
     digest: str
+    pinned: bool
     created_at: dt.datetime
 
     @classmethod
@@ -312,6 +313,7 @@ class CheckpointOut(Schema):
             schema_version=checkpoint.schema_version,
             messages=checkpoint.messages,
             digest=checkpoint.digest,
+            pinned=checkpoint.pinned,
             created_at=checkpoint.created_at,
         )
 

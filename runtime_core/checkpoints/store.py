@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
+from django.db.models import QuerySet
+
 from runtime_core.checkpoints import snapshot
 from runtime_core.errors import StateUnusable
 from runtime_core.models import Checkpoint
@@ -17,13 +19,15 @@ SEARCHED = 200
 
 def newest(run_id: uuid.UUID) -> Checkpoint | None:
     """The run's latest checkpoint."""
-    found = instances(Checkpoint, "WHERE run_id = %(run)s ORDER BY id DESC LIMIT 1", run=run_id)
+    found = instances(
+        Checkpoint, "WHERE run_id = %(run)s ORDER BY epoch DESC, id DESC LIMIT 1", run=run_id
+    )
     return found[0] if found else None
 
 
 def newest_sound(run_id: uuid.UUID, bodies: Sequence[str]) -> Checkpoint | None:
     """The latest one that verifies against the run's messages, among the last few hundred; None if none does."""
-    for found in Checkpoint.objects.filter(run_id=run_id).order_by("-id")[:SEARCHED]:
+    for found in _newest_first(run_id)[:SEARCHED]:
         try:
             snapshot.verify(found, bodies[: found.messages])
         except StateUnusable:
@@ -51,3 +55,8 @@ def mark(run_id: uuid.UUID, reason: CheckpointReason) -> list[NewEvent]:
         digest=last.digest,
     )
     return [NewEvent("checkpoint", {"id": str(made.id), "reason": reason.value})]
+
+
+def _newest_first(run_id: uuid.UUID) -> QuerySet[Checkpoint]:
+    """By the claim that wrote them, then by their ids: clocks of two machines do not agree, those of one do."""
+    return Checkpoint.objects.filter(run_id=run_id).order_by("-epoch", "-id")

@@ -148,7 +148,7 @@ def _graph(
     run: Run, definition: dict[str, Any], history: Sequence[ModelMessage], own: Sequence[str]
 ) -> GraphState | None:
     """The state as a graph's nodes have left it, each row of it verified; None for other engines."""
-    if definition.get("engine") != "graph":
+    if definition.get("engine") != "graph" or run.undoes_id:
         return None
     start = GraphState(values={"input": wire.prompt_of(history)})
     if not run.next_step:

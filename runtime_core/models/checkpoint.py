@@ -32,7 +32,7 @@ class Checkpoint(models.Model):
     class Meta:
         db_table = "checkpoint"
         ordering = ["id"]
-        indexes = [models.Index(fields=["run", "-id"], name="checkpoint_latest")]
+        indexes = [models.Index(fields=["run", "-epoch", "-id"], name="checkpoint_newest")]
 
     def __str__(self) -> str:
         return f"checkpoint at step {self.step} of {self.run_id}"

@@ -118,6 +118,9 @@ class Run(models.Model):
         ]
         indexes = [
             models.Index(
+                fields=["ended_at"], condition=models.Q(ended_at__isnull=False), name="run_ended"
+            ),
+            models.Index(
                 fields=["undoes"], condition=models.Q(undoes__isnull=False), name="run_takes_back"
             ),
             models.Index(
