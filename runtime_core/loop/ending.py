@@ -66,7 +66,7 @@ def end(
             model_failures=work.model_failures if model_failures is None else model_failures,
             available_in=outcome.seconds if isinstance(outcome, Wait) else None,
             waits_for=outcome.waits_for if isinstance(outcome, Wait) else "",
-            error=_error(outcome),
+            error=_error(work, outcome),
             progress=not isinstance(outcome, Wait),
         )
     )
@@ -119,9 +119,12 @@ def _closing_messages(
     return work.say(work.next_step, [results])
 
 
-def _error(outcome: Outcome) -> dict[str, Json] | None:
+def _error(work: Work, outcome: Outcome) -> dict[str, Json] | None:
     if isinstance(outcome, Fail):
         return error_of(outcome)
+    if outcome == Stop("deadline"):
+        said = f"All {work.limits.deadline_s} s of work are used; a retry gives it as many again."
+        return {"code": "deadline", "message": said, "retryable": True}
     if isinstance(outcome, Stop) and outcome.message:
         code = "budget_spent" if outcome.reason == "budget" else outcome.reason
         message = ports.redactor().text(outcome.message)
