@@ -19,7 +19,16 @@ SECRET_ARGS = {"path": "calc.py", "content": "token = 'hunter2'\n"}
 REDACTED_ARGS = {"path": "calc.py", "content": "token = '[REDACTED:secret]'\n"}
 KEYS = {
     *("id", "run_id", "kind", "status", "version", "digest", "tool", "args", "schema", "risk"),
-    *("allowed_actions", "required", "decided", "decided_by", "votes", "changes", "expires_at", "created_at"),
+    *(
+        "allowed_actions",
+        "required",
+        "decided",
+        "decided_by",
+        "votes",
+        "changes",
+        "expires_at",
+        "created_at",
+    ),
 }
 
 

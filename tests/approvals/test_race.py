@@ -17,7 +17,7 @@ from django.db import connection
 
 from approvals.models import Decision
 from runtime_core.commands import cancel_run
-from runtime_core.models import Interrupt, Run
+from runtime_core.models import Event, Interrupt, Run
 from runtime_core.values import Actor
 from tests.approvals import racer
 from tests.approvals.world import World, audited, make_user
@@ -106,6 +106,31 @@ def test_people_who_race_from_many_accounts_each_learn_the_same_outcome(world: W
     outcomes = racer.start_all([(name, "approve") for name in names], **shot_at(interrupt))
 
     check(interrupt, outcomes, len(names))
+
+
+def test_a1_a_quorum_that_everybody_rushes_to_is_made_once_by_as_many_as_it_takes(
+    world: World,
+) -> None:
+    world.policy(required=3)
+    names = [make_user(f"person{n}", world.project, "approver").username for n in range(16)]
+    for rejecting in (0, 4):
+        interrupt = world.ask(ruled=True)
+        opinions = [(name, "approve") for name in names[rejecting:]]
+        opinions += [(name, "reject") for name in names[:rejecting]]
+
+        outcomes = racer.start_all(opinions, **shot_at(interrupt))
+
+        votes = Decision.objects.filter(interrupt=interrupt).order_by("created_at")
+        counted = {(vote.actor_name, vote.action) for vote in votes}
+        assert counted == {(name, action) for name, action, outcome in outcomes if outcome == "won"}
+        assert {outcome for *_, outcome in outcomes} == {"won", "already_decided"}
+        settled = Interrupt.objects.get(id=interrupt.id)
+        rejected = [vote for vote in votes if vote.action == "reject"]
+        assert settled.status == ("rejected" if rejected else "approved")
+        assert len(rejected) <= 1
+        assert len(votes) == 3 or (rejected and len(votes) <= 3)
+        moved = Event.objects.filter(run=interrupt.run_id, type="run_status", data__cause="decided")
+        assert moved.count() == 1
 
 
 def test_d4_an_approval_and_a_cancel_never_both_have_their_way(world: World) -> None:
