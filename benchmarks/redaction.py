@@ -15,21 +15,27 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from tests.redaction import transcripts
 from tests.redaction.corpus import is_changed, leaks, load_rows, redact_row, survives
 from tests.redaction.generality import NEGATIVES, POSITIVES
 from tests.redaction.hostile import GENERATORS
+from tests.redaction.test_known_values import ENGINE as KNOWING
+from tests.redaction.test_known_values import VALUES, WRAPPINGS
 from traces.redact import Engine
 
 ENGINE = Engine(key=b"benchmark")
 
 
-def main() -> None:
-    """Print every figure."""
+def main(*, quick: bool = False) -> None:
+    """Print every figure; `quick` leaves out what takes longest, every cut of every row and hostile texts."""
     _print_recall()
     _print_generality()
+    _print_known_values()
     _print_speed()
-    _print_streams()
-    _print_hostile()
+    _print_hold_back()
+    if not quick:
+        _print_streams()
+        _print_hostile()
 
 
 def _print_recall() -> None:
@@ -58,6 +64,20 @@ def _print_generality() -> None:
     )
     changed = sum(ENGINE.text(text) != text for _, text in NEGATIVES)
     print(f"own rows: found {found}/{len(POSITIVES)}, false hits {changed}/{len(NEGATIVES)}")
+    texts, harmless = transcripts.POSITIVES, transcripts.NEGATIVES
+    found = sum(not any(s in ENGINE.text(text) for s in secrets) for text, secrets in texts)
+    changed = sum(ENGINE.text(text) != text for text in harmless)
+    print(
+        f"texts as agents meet them: found {found}/{len(texts)}, false hits {changed}/{len(harmless)} "
+        "(before anything was mended for them: 63/70 and 0/70)"
+    )
+
+
+def _print_known_values() -> None:
+    print(f"known values found, of {len(VALUES)}")
+    for name, wrap in WRAPPINGS.items():
+        found = sum("[REDACTED:" in KNOWING.text(wrap(value)) for value in VALUES)
+        print(f"  {name:14} {found}")
 
 
 def _print_speed() -> None:
@@ -97,6 +117,9 @@ def _print_streams() -> None:
             cuts += 1
             unequal += stream.feed(text[:cut]) + stream.feed(text[cut:]) + stream.end() != whole
     print(f"streams: {cuts} cuts, {unequal} unequal")
+
+
+def _print_hold_back() -> None:
     held, longest = [], 0.0
     stream = ENGINE.stream()
     prose = "The run finished, and the plan for tomorrow is to look at the warnings with the team. "
@@ -110,11 +133,15 @@ def _print_streams() -> None:
 
 
 def _print_hostile() -> None:
-    worst = max(
-        (_seconds(lambda make=make: ENGINE.text(make(80_000))), name)
+    took = {
+        name: [_seconds(lambda make=make, n=n: ENGINE.text(make(n))) for n in (20_000, 80_000)]
         for name, make in GENERATORS.items()
-    )
-    print(f"slowest hostile text of 80 KB: {worst[1]!r} {worst[0]:.2f} s")
+    }
+    slowest = max(took, key=lambda name: took[name][1])
+    steepest = max(took, key=lambda name: took[name][1] / max(took[name][0], 0.02))
+    ratio = took[steepest][1] / max(took[steepest][0], 0.02)
+    print(f"hostile texts ({len(took)}): slowest of 80 KB {slowest!r} {took[slowest][1]:.2f} s")
+    print(f"  four times the text takes at most {ratio:.1f} times as long ({steepest!r})")
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -114,9 +114,9 @@ def _read_keys() -> Iterator[DataKey]:
 def _secrets() -> Iterator[tuple[str, str]]:
     for n, text in enumerate(settings.INTERLOCK_DATA_KEYS, start=1):
         yield f"INTERLOCK_DATA_KEYS, number {n}", text
-    yield "SECRET_KEY", settings.SECRET_KEY
+    yield "SECRET_KEY", str(settings.SECRET_KEY)
     for n, text in enumerate(settings.SECRET_KEY_FALLBACKS, start=1):
-        yield f"SECRET_KEY_FALLBACKS, number {n}", text
+        yield f"SECRET_KEY_FALLBACKS, number {n}", str(text)
 
 
 @functools.cache

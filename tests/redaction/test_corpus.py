@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from tests.redaction import transcripts
 from tests.redaction.corpus import is_changed, leaks, load_rows, redact_row, survives
 from tests.redaction.generality import NEGATIVES, POSITIVES
 from traces.redact import Engine
@@ -106,3 +107,32 @@ def test_the_same_secret_gets_the_same_marker_and_another_key_another_one() -> N
     assert first == second
     assert other != first
     assert json.dumps(other)
+
+
+def test_texts_as_agents_meet_them() -> None:
+    missed = [
+        t for t, secrets in transcripts.POSITIVES if any(s in ENGINE.text(t) for s in secrets)
+    ]
+    changed = [t for t in transcripts.NEGATIVES if ENGINE.text(t) != t]
+
+    assert len(missed) <= 0.05 * len(transcripts.POSITIVES), missed
+    assert changed == []
+
+
+@pytest.mark.parametrize("size", [1, 3, 17, 200])
+def test_columns_come_out_of_a_stream_as_out_of_the_whole(size: int) -> None:
+    for text, _ in transcripts.POSITIVES:
+        stream = ENGINE.stream()
+        pieces = [text[n : n + size] for n in range(0, len(text), size)]
+        assert "".join(map(stream.feed, pieces)) + stream.end() == ENGINE.text(text)
+
+
+def test_what_stands_below_the_name_of_a_secret_goes_and_its_neighbours_stay() -> None:
+    rows = "id,login,api_key,note\n1,ann,q8Hk2Lp9Qw3E,fine\n2,bo,none,x\n\nand more, text, here, q8Hk2Lp9Qw3E"
+    shown = ENGINE.text(rows)
+    assert shown.startswith("id,login,api_key,note\n1,ann,[REDACTED:api_key")
+    assert ",fine\n2,bo,none,x\n" in shown
+    table = "| step | password |\n|---|---|\n| 1 | must be changed |\n| 2 | Kx81-pPq0 |\n"
+    assert "must be changed" in ENGINE.text(table) and "Kx81" not in ENGINE.text(table)
+    insert = "INSERT INTO u (id, pwd) VALUES (1, 'a''b9Zq7!x'), (2, 'Qx77rTz1');"
+    assert "b9Zq7" not in ENGINE.text(insert) and "Qx77" not in ENGINE.text(insert)

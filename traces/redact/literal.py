@@ -280,12 +280,17 @@ def is_password_like(value: str) -> bool:
         return True
     if "/" in value and all(not p or p.isalpha() or p.isdigit() for p in parts):
         return False
-    if len(parts) > 1 and all(not p or p.isalpha() or _TECH_WORD.fullmatch(p) for p in parts):
+    if len(parts) > 1 and all(not p or p.isalpha() or _is_tech(p) for p in parts):
         return False
     letters = any(c.isalpha() for c in value)
     if letters and any(c.isdigit() for c in value):
         return True
     return letters and any(c in "!@#$%^&*+~" for c in value[:-1])
+
+
+def _is_tech(part: str) -> bool:
+    # `256x` is a size, `8812x` is not.
+    return (len(part) <= 4 or not part[0].isdigit()) and _TECH_WORD.fullmatch(part) is not None
 
 
 def _case_switches(word: str) -> int:

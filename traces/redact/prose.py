@@ -203,6 +203,18 @@ def _is_value(value: str, *, quoted: bool, linked: bool, is_password: bool) -> b
     return len(value) >= 8
 
 
+_PIN = re.compile(
+    r"PIN(?:[ -]?(?:code|Code|number|Nummer))?[ ]?(?:(?:is|ist|lautet|est|es|è)[ ])?[:=]?[ ]?(?P<v>\d{4,8})(?![\w.,%])"
+)
+
+
+def find_pin(text: str, start: int) -> Iterator[Span]:
+    """Find the number behind PIN, which only capitals tell from a pin of a chip."""
+    found = _PIN.match(text, start)
+    if found:
+        yield Span(found.start("v"), found.end("v"), "pin")
+
+
 def _many_digits(value: str) -> bool:
     return sum(c.isdigit() for c in value) >= 2 and "=" not in value[:-2]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from traces.redact.blocks import key_end, key_open_from
 from traces.redact.clean import clean_text
+from traces.redact.columns import columns_open_from
 from traces.redact.marker import WITHHELD, Span
 from traces.redact.text import block_open_from, open_from
 
@@ -152,7 +153,7 @@ class TextStream:
         if lines:
             cut = min(cut, lines.start())
         cut = min(cut, open_from(buffer, self._done), block_open_from(buffer, self._done))
-        cut = min(cut, key_open_from(buffer, self._done))
+        cut = min(cut, key_open_from(buffer, self._done), columns_open_from(buffer, self._done))
         cut = min(cut, self._engine.known_open_from(buffer))
         return self._overflow(buffer, cut)
 

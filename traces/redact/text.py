@@ -10,6 +10,7 @@ from ahocorasick_rs import AhoCorasick, MatchKind
 from traces.redact import assignments, commands, prose
 from traces.redact.assignments import find_assignment, is_open_value, name_around
 from traces.redact.blocks import find_private_keys, find_secret_data
+from traces.redact.columns import find_columns
 from traces.redact.commands import (
     CALL_WORDS,
     COMMAND_WORDS,
@@ -29,7 +30,7 @@ from traces.redact.families import (
 )
 from traces.redact.marker import Span
 from traces.redact.numbers import find_emails, find_ibans, find_numbers
-from traces.redact.prose import PROSE_WORDS, find_prose
+from traces.redact.prose import PROSE_WORDS, find_pin, find_prose
 from traces.redact.urls import (
     find_authorization,
     find_basic,
@@ -111,6 +112,7 @@ def _add_families(table: _Table) -> None:
 def _add_words(table: _Table) -> None:
     for word in PROSE_WORDS:
         table.row(word).add(_prose_rule(word), prose.REACH)
+    table.add(["pin "], find_pin, 32)
     for word in COMMAND_WORDS:
         table.row(word).add(_command_rule(word), commands.REACH)
     table.add(CALL_WORDS, find_call, commands.REACH)
@@ -174,7 +176,7 @@ def lower_same_length(text: str) -> str:
 
 def find_secrets(text: str) -> list[Span]:
     """Find secrets by keyword, shape and block, without decoding."""
-    spans = _find_by_keyword(text)
+    spans, has_names = _find_by_keyword(text)
     spans.extend(find_lines(text))
     if "PRIVATE" in text or "Private-Lines" in text:
         spans.extend(find_private_keys(text))
@@ -182,11 +184,15 @@ def find_secrets(text: str) -> list[Span]:
         spans.extend(find_secret_data(text))
     if "." in text:
         spans.extend(find_discord(text))
+    if has_names:
+        spans.extend(find_columns(text))
     return spans
 
 
-def _find_by_keyword(text: str) -> list[Span]:
+def _find_by_keyword(text: str) -> tuple[list[Span], bool]:
+    """What keywords lead to, and whether any word stands there that names secrets."""
     spans: list[Span] = []
+    has_names = False
     skip_until = -1
     named_until = -1
     for index, start, end in _SEARCH.find_matches_as_indexes(
@@ -197,6 +203,7 @@ def _find_by_keyword(text: str) -> list[Span]:
         row = _ROWS[index]
         found: list[Span] = []
         if row.names:
+            has_names = True
             first, last = name_around(text, start, end)
             if last > named_until:
                 named_until = last
@@ -208,7 +215,7 @@ def _find_by_keyword(text: str) -> list[Span]:
             if span.start <= start + _LONG and span.end - span.start > _LONG:
                 skip_until = max(skip_until, span.end)
         spans.extend(found)
-    return spans
+    return spans, has_names
 
 
 def find_personal(text: str) -> list[Span]:
