@@ -34,9 +34,26 @@ KEY_ID_AT, KEY_ID_BYTES = 2, 8
 _SALT_BYTES = _NONCE_BYTES = 12
 _HEADER_BYTES = KEY_ID_AT + KEY_ID_BYTES + _SALT_BYTES
 _BODY_AT = _HEADER_BYTES + _NONCE_BYTES
-_DEFLATED = 1
-# Smaller values gain less than deflating costs; PostgreSQL compresses nothing below this either.
-_WORTH_DEFLATING = 2_048
+_DEFLATED, _PRIMED = 1, 2
+_WORTH_DEFLATING = 32
+# Longer values find enough repeats in themselves, and a larger window then pays.
+_PRIMED_BELOW = 8_192
+# Most of a short message is what every message says. Values refer to this text: it is never changed, only replaced by
+# another one under a flag of its own.
+_PRIMER = (
+    b'{"step":,"node":"","nth":,"set":{}{"cut":0,"next_step":,"steps":}{"kind":"request","parts":[{"content":"",'
+    b'"outcome":"success","part_kind":"user-prompt","timestamp":"2026-}],"state":"complete","timestamp":"2026-'
+    b'{"finish_reason":"stop","kind":"response","model_name":"","parts":[{"content":"","part_kind":"thinking"},'
+    b'{"content":"","part_kind":"text"}],"provider_details":{"finish_reason":"stop"},"provider_name":"openai",'
+    b'"provider_response_id":"","state":"complete","timestamp":"2026-{"finish_reason":"tool_call","kind":"response",'
+    b'"model_name":"","parts":[{"content":"","part_kind":"text"},{"args":"{\\"","part_kind":"tool-call",'
+    b'"tool_call_id":"call_","tool_name":""}],"provider_details":{"script":"","turn":""},"provider_name":"script",'
+    b'"provider_response_id":"","state":"complete","timestamp":"2026-","usage":{"input_tokens":,"output_tokens":}}'
+    b'{"kind":"request","parts":[{"content":"","outcome":"success","part_kind":"tool-return","timestamp":"2026-",'
+    b'"tool_call_id":"call_","tool_name":""}],"state":"complete","timestamp":"2026-'
+)
+# Raw deflate with a small window: setting up a large one costs more than deflating a short text.
+_WINDOW, _MEMORY = -12, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +70,9 @@ def seal(text: str, context: str) -> bytes:
     plain = text.encode("utf-8", "surrogatepass")
     flags = 0
     if len(plain) >= _WORTH_DEFLATING:
-        deflated = zlib.compress(plain, 1)
+        deflated, how = _deflate(plain)
         if len(deflated) < len(plain):
-            plain, flags = deflated, _DEFLATED
+            plain, flags = deflated, how
     key_id, salt, cipher = _sealer()
     header = bytes((FORMAT, flags)) + key_id + salt
     nonce = os.urandom(_NONCE_BYTES)
@@ -79,9 +96,23 @@ def open(blob: bytes, context: str) -> str:
         plain = cipher.decrypt(nonce, blob[_BODY_AT:], header + context.encode())
     except InvalidTag:
         raise SealBroken(f"A stored value was changed or moved ({context}).") from None
-    if blob[1] & _DEFLATED:
-        plain = zlib.decompress(plain)
-    return plain.decode("utf-8", "surrogatepass")
+    return _inflate(plain, blob[1]).decode("utf-8", "surrogatepass")
+
+
+def _deflate(plain: bytes) -> tuple[bytes, int]:
+    if len(plain) >= _PRIMED_BELOW:
+        return zlib.compress(plain, 1), _DEFLATED
+    maker = zlib.compressobj(
+        6, zlib.DEFLATED, _WINDOW, _MEMORY, zlib.Z_DEFAULT_STRATEGY, _PRIMER
+    )
+    return maker.compress(plain) + maker.flush(), _PRIMED
+
+
+def _inflate(plain: bytes, flags: int) -> bytes:
+    if flags & _PRIMED:
+        reader = zlib.decompressobj(_WINDOW, _PRIMER)
+        return reader.decompress(plain) + reader.flush()
+    return zlib.decompress(plain) if flags & _DEFLATED else plain
 
 
 def context(table: str, column: str, *identity: object) -> str:

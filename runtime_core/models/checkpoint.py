@@ -16,7 +16,7 @@ class Checkpoint(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    run = models.ForeignKey(Run, models.CASCADE, related_name="checkpoints")
+    run = models.ForeignKey(Run, models.CASCADE, related_name="checkpoints", db_index=False)
     step = models.PositiveIntegerField()
     epoch = models.PositiveBigIntegerField()
     reason = models.CharField(max_length=20)
@@ -32,7 +32,7 @@ class Checkpoint(models.Model):
     class Meta:
         db_table = "checkpoint"
         ordering = ["id"]
-        indexes = [models.Index(fields=["run", "-epoch", "-id"], name="checkpoint_newest")]
+        indexes = [models.Index(fields=["run", "epoch", "id"], name="checkpoint_in_order")]
 
     def __str__(self) -> str:
         return f"checkpoint at step {self.step} of {self.run_id}"

@@ -198,7 +198,7 @@ class Step(models.Model):
     """One model decision or one tool execution of a run."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    run = models.ForeignKey(Run, models.CASCADE, related_name="step_rows")
+    run = models.ForeignKey(Run, models.CASCADE, related_name="step_rows", db_index=False)
     index = models.PositiveIntegerField()
     kind = models.CharField(max_length=8)
     status = models.CharField(max_length=10)

@@ -32,9 +32,12 @@ class Message(models.Model):
     `body` is the canonical JSON of a pydantic-ai message, as text so that its digest stays the same.
     """
 
-    thread = models.ForeignKey(Thread, models.CASCADE, related_name="messages")
+    # The indexes of (thread, position) and (run, position) begin with them: none of their own.
+    thread = models.ForeignKey(Thread, models.CASCADE, related_name="messages", db_index=False)
     position = models.PositiveIntegerField()
-    run = models.ForeignKey("runtime_core.Run", models.CASCADE, related_name="messages")
+    run = models.ForeignKey(
+        "runtime_core.Run", models.CASCADE, related_name="messages", db_index=False
+    )
     step = models.IntegerField()
     body = SealedField(identity=("run_id", "position"))
     created_at = models.DateTimeField(db_default=models.functions.Now())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 import redis
 import structlog
@@ -49,11 +51,8 @@ class Listener:
             self._client = redis.Redis.from_url(
                 settings.REDIS_URL, socket_timeout=WAIT_SECONDS + 2, socket_connect_timeout=1
             )
-        taken = self._client.bzpopmin(DUE, timeout=WAIT_SECONDS)
+        taken: Any = self._client.bzpopmin(DUE, timeout=WAIT_SECONDS)
         if not taken:
             return
-        try:
-            hinted = uuid.UUID(taken[1].decode())
-        except ValueError:
-            return
-        self._offer(hinted)
+        with suppress(ValueError):  # somebody else's
+            self._offer(uuid.UUID(bytes(taken[1]).decode()))
