@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
-from pydantic import ConfigDict, Field, StrictInt, StrictStr
+from pydantic import ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
 from approvals import changing, commands, grants, queries
 from runtime_core.api.auth import caller as caller_of
@@ -47,6 +47,7 @@ class OpinionIn(Schema):
     args: dict[str, Any] | None = None
     response: Any = None
     reason: StrictStr | None = Field(default=None, max_length=commands.REASON_MAX)
+    compensate: StrictBool = False
 
 
 class DecisionIn(OpinionIn):

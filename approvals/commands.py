@@ -196,5 +196,6 @@ def _settle(locked: Locked, actor: Actor, opinion: Opinion, *, undoable: bool) -
         action=opinion.action,
         response=opinion.response,
         reason=opinion.reason,
+        compensate=opinion.compensate,
         undo_seconds=terms.undo_seconds if undoable else 0,
     )

@@ -29,6 +29,7 @@ class DecisionForm:
     is_raw: bool = False
     is_proposal: bool = False
     is_override: bool = False
+    compensate: bool = False
     fields: list[Field] = field(default_factory=list)
     args: Json = None
     errors: dict[str, str] = field(default_factory=dict)
@@ -46,6 +47,7 @@ class DecisionForm:
             args=self.args if self.action == "edit" else None,
             response=self.response if self.action == "respond" else None,
             reason=self.reason if self.action in ("reject", "approve", "edit") else "",
+            compensate=self.compensate and self.action == "reject",
         )
 
 
@@ -70,6 +72,7 @@ def read_form(posted: Mapping[str, str], shown: Shown) -> DecisionForm:
         confirm=posted.get("confirm", "").strip(),
         raw_args=posted.get("raw_args", ""),
         is_raw="raw_args" in posted,
+        compensate=posted.get("compensate") == "on",
         is_proposal=posted.get("as") == "proposal" and posted.get("action") == "edit",
     )
     form.errors = _errors(form, shown)

@@ -27,11 +27,16 @@ class Opinion:
     args: Mapping[str, Json] | None = None
     response: Json = None
     reason: str = ""
+    compensate: bool = False
+    """With the stop of a run whose outcome is unknown: what it did is taken back, as far as that can be."""
 
     @property
     def payload_digest(self) -> str:
         """SHA-256 over all of it: equal for a repeat, different for another opinion."""
-        return hashlib.sha256(canonical(storable(asdict(self))).encode()).hexdigest()
+        said = asdict(self)
+        if not self.compensate:
+            del said["compensate"]  # it was not always there to be said
+        return hashlib.sha256(canonical(storable(said)).encode()).hexdigest()
 
 
 def check_shape(interrupt: Interrupt, opinion: Opinion) -> None:
@@ -50,5 +55,11 @@ def check_shape(interrupt: Interrupt, opinion: Opinion) -> None:
         raise InvalidPayload("response: an answer is needed.", field="response")
     if opinion.action != "respond" and opinion.response is not None:
         raise InvalidPayload("response: only respond takes an answer.", field="response")
+    stops = opinion.action == "reject" and interrupt.kind == InterruptKind.OUTCOME_UNKNOWN
+    if opinion.compensate and not stops:
+        raise InvalidPayload(
+            "compensate: only with the rejection of a call whose outcome is unknown.",
+            field="compensate",
+        )
     if len(opinion.reason) > REASON_MAX:
         raise InvalidPayload(f"reason: at most {REASON_MAX} characters.", field="reason")

@@ -47,7 +47,8 @@ WORDS = {
         respond="It happened: record the result",
         respond_label="Result",
         respond_hint="The call is not run again; the agent gets this as its result.",
-        reject="Skip the call",
+        reject="Stop the run",
+        reject_hint="The run ends as failed. What it did before stays done.",
     ),
     InterruptKind.DRIFT: Words(
         heading="has changed since it was approved:",

@@ -181,8 +181,7 @@ def retry_run(actor: Actor, run: Run) -> Run:
             _refuse_answered_child(locked)
             compensation.refuse_retry(locked)
             seq = transitions.move(run.id, RunStatus.PENDING, "retry", new_attempt=True)
-            if new_run.takes_back_by_itself(run.agent_version):
-                Run.objects.filter(id=run.id).update(compensation="due")
+            new_run.want_compensation(locked)
             _audit("run.retried", actor, run, attempt=run.attempt + 1)
     except IntegrityError:
         raise ThreadBusy() from None

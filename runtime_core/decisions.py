@@ -103,11 +103,13 @@ def settle(
     action: str,
     response: Json = None,
     reason: str = "",
+    compensate: bool = False,
     undo_seconds: int = 0,
 ) -> Interrupt:
     """Record the outcome on the interrupt and its call, tell it, and re-queue the run if nothing else is open.
 
-    Nothing of it takes effect before `undo_seconds` are over. An edit has changed the arguments already.
+    Nothing of it takes effect before `undo_seconds` are over. An edit has changed the arguments already. With
+    `compensate`, what the run did is taken back once it has stopped.
     InvalidPayload names the field that does not fit; nothing is changed then.
     """
     interrupt, call = locked.interrupt, locked.tool_call
@@ -126,8 +128,8 @@ def settle(
         case _:
             _reject(call, kind, actor, reason)
     call.save()
-    if call.undoes_id and call.status == CallStatus.SUCCEEDED.value:
-        transitions.taken_back([str(call.undoes_id)])
+    if compensate:
+        Run.objects.filter(id=locked.run.id).update(compensation="due")
     comment = reason or (response if isinstance(response, str) else "")
     status = states.SETTLED_BY_ACTION[action]
     if status is InterruptStatus.APPROVED and "edited_args" in interrupt.detail:

@@ -75,6 +75,13 @@ def takes_back_by_itself(version: AgentVersion) -> bool:
     return bool(version.definition.get("compensate") == "auto")
 
 
+def want_compensation(run: Run) -> None:
+    """What becomes of the run's effects if it ends badly is what its agent says, whatever was decided meanwhile."""
+    Run.objects.filter(id=run.id).update(
+        compensation="due" if takes_back_by_itself(run.agent_version) else ""
+    )
+
+
 def say(run: Run, text: str) -> None:
     """What the run is asked, behind what its thread holds already."""
     top = Message.objects.filter(thread_id=run.thread_id).aggregate(top=Max("position"))["top"]

@@ -12,7 +12,7 @@ from typing import Any
 from django.db.models import F, Value
 from django.db.models.functions import Least, Now
 
-from runtime_core import ports, scope, transitions
+from runtime_core import new_run, ports, scope, transitions
 from runtime_core.decisions import Locked
 from runtime_core.errors import (
     InvalidArguments,
@@ -97,6 +97,7 @@ def reopen(locked: Locked, args_text: str, *, editor_id: int | None, is_edited: 
     interrupt.action = interrupt.comment = ""
     interrupt.decided_at = interrupt.decided_by = interrupt.undo_until = None
     interrupt.save()
+    new_run.want_compensation(run)
     if run.status != RunStatus.INTERRUPTED.value:
         transitions.move(run.id, RunStatus.INTERRUPTED, "undone")
 

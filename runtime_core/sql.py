@@ -279,7 +279,7 @@ SELECT last_seq, version, project_id, source FROM moved
 
 # What another run has taken back, in the commit that says so.
 TAKEN_BACK = """
-UPDATE tool_call SET status = 'compensated' WHERE id = ANY(%(calls)s::uuid[])
+UPDATE tool_call SET status = 'compensated' WHERE id = ANY(%(calls)s::uuid[]) AND status <> 'compensated'
 """
 
 # Events about a run that no worker holds, in the transaction of the change that they tell of.

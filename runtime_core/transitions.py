@@ -80,6 +80,8 @@ class StepCommit:
     available_in: float | None = None
     output: str | None = None
     error: dict[str, Json] | None = None
+    undone: Sequence[str] = ()
+    """Calls of another run that are taken back as of this commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,7 +357,7 @@ def taken_back(calls: Sequence[str]) -> None:
 
 def _commit(params: dict[str, Any], step: StepCommit) -> Row | None:
     """The step's statement, with its audit entries and what it took back in the same transaction, if any."""
-    undone = [row["undoes"] for row in step.changed_calls if row.get("undoes")]
+    undone = [*step.undone, *(row["undoes"] for row in step.changed_calls if row.get("undoes"))]
     with one_commit("commit", alone=not (step.audits or undone)):
         row = _one_planned(
             sql.COMMIT_STEP_FREEING if params["places"] else sql.COMMIT_STEP, params

@@ -23,7 +23,7 @@ from runtime_core.loop import places
 from runtime_core.loop.retry import Attempt
 from runtime_core.models import Run
 from runtime_core.sanitize import canonical
-from runtime_core.states import CheckpointReason, RunStatus
+from runtime_core.states import CallStatus, CheckpointReason, RunStatus
 from runtime_core.tools.ledger import CallRecord
 from runtime_core.tools.permission import Rule
 from runtime_core.tools.registry import Tool
@@ -118,6 +118,8 @@ class Work:
         freed = self.places if step.steps or step.to is not RunStatus.RUNNING else []
         if freed:
             step = replace(step, places=[place for place, _ in freed])
+        if self.run.undoes_id is not None:
+            step = replace(step, undone=self._taken_back())
         with self._lock:
             self.seen = transitions.commit_step(self.claim, self.seen, step)
             seq = self.seen.last_seq
@@ -130,6 +132,11 @@ class Work:
         self.model_failures = step.model_failures
         changes_inbox = step.to is not RunStatus.RUNNING
         announce_soon(self.claim.run_id, seq, self.run.project_id, inbox=changes_inbox)
+
+    def _taken_back(self) -> list[str]:
+        """Calls that this run has undone before, by a person's word too; to say it again changes nothing."""
+        done = (call.undoes for call in self.calls if call.status is CallStatus.SUCCEEDED)
+        return [str(call) for call in done if call]
 
     def commit_node(self, node: NodeCommit) -> None:
         """Write a graph's node, the same way."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db.models.functions import Now
 from django.test import Client
 
 from runtime_core import commands
-from runtime_core.errors import IllegalTransition
+from runtime_core.errors import IllegalTransition, InvalidPayload
 from runtime_core.loop import compensation
 from runtime_core.models import Interrupt, Run, ToolCall
 from runtime_core.scheduling import reconcile
@@ -185,7 +186,6 @@ def test_a_crash_while_taking_back_asks_a_person_and_does_nothing_twice(
     assert asked.detail["worker"] and asked.detail["started_at"]
     if happened:
         decide_on(asked, world.bob, "respond", response="The hotel says: cancelled.")
-        assert undone_of(run) == ["succeeded", "compensated"]
     else:
         decide_on(asked, world.bob)
     made = drive(made)
@@ -205,11 +205,34 @@ def test_what_nobody_knows_is_taken_back_if_it_happened(world: World, zygote: Zy
     run = drive(fresh(run))
     [asked] = open_interrupts(run)
     assert asked.kind == "outcome_unknown"
-    decide_on(asked, world.bob, "reject", reason="Stop, and take it back.")
+    client = Client()
+    client.force_login(world.bob)
+    page = client.get(f"/inbox/{asked.id}/").content.decode()
+    for said in (
+        "It did not happen: run it again",
+        "It happened: record the result",
+        "Stop the run",
+        "take back what the run did",
+        "Began",
+        str(calls(run)[0].worker),
+    ):
+        assert said in page, said
+    with pytest.raises(InvalidPayload, match="compensate"):
+        decide_on(asked, world.bob, compensate=True)
+    form = {
+        "action": "reject",
+        "version": asked.version,
+        "digest": asked.digest,
+        "reason": "Stop, and take it back.",
+        "compensate": "on",
+    }
+    assert client.post(f"/inbox/{asked.id}/", form).status_code in (200, 302, 303)
+    Run.objects.filter(id=run.id).update(available_at=Now())
     run = drive(run)
     assert run.status == "failed"
+    reconcile.reconcile()
 
-    made = drive(commands.compensate_run(actor(world.alice), run))
+    made = drive(Run.objects.get(undoes=run))
 
     assert made.status == "completed", made.error
     assert effects() == ["book:a", "cancel:a"]
