@@ -41,17 +41,23 @@ class Listener:
             try:
                 if self._free(WAIT_SECONDS):
                     self._take()
+                else:
+                    # A run that has had its slot for long may give it to one that waits.
+                    watch.crowded = bool(self._broker().zcard(DUE))
             except _BROKER_ERRORS as error:
                 log.debug("listener.broker", error=type(error).__name__)
                 self._client = None
                 threading.Event().wait(REST_SECONDS)
 
-    def _take(self) -> None:
+    def _broker(self) -> redis.Redis:
         if self._client is None:
             self._client = redis.Redis.from_url(
                 settings.REDIS_URL, socket_timeout=WAIT_SECONDS + 2, socket_connect_timeout=1
             )
-        taken: Any = self._client.bzpopmin(DUE, timeout=WAIT_SECONDS)
+        return self._client
+
+    def _take(self) -> None:
+        taken: Any = self._broker().bzpopmin(DUE, timeout=WAIT_SECONDS)
         if not taken:
             return
         with suppress(ValueError):  # somebody else's

@@ -90,7 +90,8 @@ class Liveness:
     def close(self) -> None:
         """Say that this process ends in order, and give the lock back."""
         self._ending.set()
-        self._thread.join(5)
+        if self._thread.is_alive():
+            self._thread.join(5)
 
     def _run(self) -> None:
         while not self._ending.is_set():

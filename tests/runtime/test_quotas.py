@@ -227,7 +227,7 @@ def test_priority_goes_first_within_a_project_over_all_its_agents(world: World) 
 
 
 def test_the_claim_reads_its_index_however_long_the_queue_is(world: World) -> None:
-    pile(world, world.agent(ENDS, name="a"), 3_000)
+    pile(world, world.agent(ENDS, name="a"), 1_500)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE run, quota, permit, project_queue")
         cursor.execute(
