@@ -222,4 +222,5 @@ def _answered(
 
 def _shown(caller: Caller, interrupt_id: uuid.UUID) -> queries.Shown:
     interrupt = queries.get(caller.user, interrupt_id, caller.token_project)
-    return queries.shown_to(caller.user, interrupt, caller.token_project)
+    is_machine = caller.actor.is_machine
+    return queries.shown_to(caller.user, interrupt, caller.token_project, is_machine=is_machine)

@@ -18,6 +18,7 @@ from approvals.terms import ESCALATE, Terms
 from runtime_core import clock
 from runtime_core.models import Interrupt
 from runtime_core.states import InterruptStatus
+from runtime_core.tools import ledger
 
 _CAUSES = {
     "asked": "Asked by the agent",
@@ -123,7 +124,7 @@ def _edits(revisions: Sequence[Revision], shown: Shown) -> list[Change]:
     if not revisions:
         return []
     asked = revisions[0]
-    before = policies.args_in(asked.args_text) if shown.is_raw else asked.args_redacted
+    before = ledger.args_in(asked.args_text) if shown.is_raw else asked.args_redacted
     return showing.changes(before, shown.args)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Sequence
-from typing import Any
 
 from django.db.models import Q
 
@@ -13,6 +11,7 @@ from approvals.models import ApprovalPolicy
 from approvals.policy import Policy, Resolution, resolve
 from approvals.terms import Terms, from_json
 from runtime_core.models import Interrupt
+from runtime_core.tools import ledger
 from runtime_core.tools.registry import registry
 from runtime_core.values import ApprovalTerms, Asked, Risk
 
@@ -96,12 +95,12 @@ def terms_of(interrupt: Interrupt) -> Terms:
     return from_json(interrupt.terms, Risk(interrupt.risk))
 
 
-def resolved_now(interrupt: Interrupt, args: Any = None) -> Resolution:
-    """What would apply if the interrupt opened now, with its call's arguments or with these."""
-    return resolve(current(interrupt.project_id), asked_of(interrupt, args))
+def resolved_now(interrupt: Interrupt) -> Resolution:
+    """What would apply if the interrupt opened now."""
+    return resolve(current(interrupt.project_id), asked_of(interrupt))
 
 
-def asked_of(interrupt: Interrupt, args: Any = None) -> Asked:
+def asked_of(interrupt: Interrupt) -> Asked:
     """The interrupt's call as policies are matched with it."""
     call = interrupt.tool_call
     tool = registry().get(call.tool)
@@ -110,15 +109,6 @@ def asked_of(interrupt: Interrupt, args: Any = None) -> Asked:
         agent=interrupt.run.agent.name,
         tool=call.tool,
         risk=Risk(interrupt.risk),
-        args=args_in(call.args_text) if args is None else args,
+        args=ledger.args_in(call.args_text),
         schema=tool.spec.schema if tool else {},
     )
-
-
-def args_in(text: str) -> dict[str, Any]:
-    """The arguments in a call's stored text; none where it cannot be read."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}

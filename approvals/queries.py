@@ -166,11 +166,17 @@ def get(user: Any, interrupt_id: uuid.UUID, token_project: uuid.UUID | None = No
     return found
 
 
-def shown_to(user: Any, interrupt: Interrupt, token_project: uuid.UUID | None = None) -> Shown:
+def shown_to(
+    user: Any,
+    interrupt: Interrupt,
+    token_project: uuid.UUID | None = None,
+    *,
+    is_machine: bool = False,
+) -> Shown:
     """The interrupt for one person: exact arguments while it is open and they may decide, else
     redacted ones.
     """
-    ruling = ruling_on(interrupt, user.pk, token_project)
+    ruling = ruling_on(interrupt, user.pk, token_project, is_machine=is_machine)
     facts = decisions.shown(interrupt)
     is_raw = ruling.may and interrupt.status == InterruptStatus.OPEN
     schema = facts["schema"] or {}

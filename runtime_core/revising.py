@@ -126,9 +126,13 @@ def _check(locked: Locked, text: str) -> None:
         args = schema.parse(tool, text)
     except InvalidArguments as error:
         raise InvalidPayload(f"args: {error.message}", field="args") from error
-    verdict = permission.decide(rules_of(locked.run), tool.spec, args)
-    # Only a refusal that somebody wrote down: that a tool is refused by default was settled when it was asked.
-    if verdict.verdict is Verdict.DENY and verdict.rule_id is not None:
+    rules = rules_of(locked.run)
+    verdict = permission.decide(rules, tool.spec, args)
+    if verdict.verdict is not Verdict.DENY:
+        return
+    was = permission.decide(rules, tool.spec, ledger.args_in(call.args_text))
+    # What the permissions leave open is refused by default, but not because of this change.
+    if verdict.rule_id is not None or was.verdict is not Verdict.DENY:
         reason = ports.redactor().text(verdict.reason)
         raise InvalidPayload(f"args: these arguments are not permitted. {reason}", field="args")
 

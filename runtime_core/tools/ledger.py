@@ -86,11 +86,7 @@ class CallRecord:
     @property
     def args(self) -> dict[str, Json]:
         """The arguments; empty where the text is not valid (such a call never runs)."""
-        try:
-            value = json.loads(self.args_text)
-        except (ValueError, RecursionError):
-            return {}
-        return value if isinstance(value, dict) else {}
+        return args_in(self.args_text)
 
     def evolve(self, **changes: object) -> CallRecord:
         """A copy with these fields changed."""
@@ -135,6 +131,15 @@ def bounded(value: Json) -> tuple[Json, bool]:
     if len(text.encode()) <= limits().tool_result_bytes:
         return clean, False
     return clip(text, limits().tool_result_bytes)[0], True
+
+
+def args_in(text: str) -> dict[str, Json]:
+    """The arguments in a call's text; empty where it is not valid."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def load(run_id: uuid.UUID) -> list[CallRecord]:

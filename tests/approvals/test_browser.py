@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -13,12 +14,14 @@ from django.conf import settings
 from django.test import Client
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from approvals.changing import propose
 from approvals.commands import Opinion, decide
 from approvals.models import Decision
+from runtime_core import clock
 from runtime_core.events.publish import announce
 from runtime_core.models import Interrupt
 from runtime_core.values import Actor
-from tests.approvals.world import World
+from tests.approvals.world import World, as_actor
 from tests.conftest import environment
 from tests.live.web import Web
 
@@ -257,6 +260,7 @@ def test_the_pages_are_accessible_and_fit(
     decided = world.ask()
     opinion = Opinion("reject", 1, decided.digest, reason="Not needed.")
     decide(Actor(world.approver2.pk, "approver2"), decided.id, opinion)
+    voted, undoable, drifted = unusual(world)
     options = {
         "color_scheme": scheme,
         "viewport": {"width": width, "height": 850},
@@ -264,11 +268,36 @@ def test_the_pages_are_accessible_and_fit(
     }
     page = open_page(world.approver, "/inbox/", **options)
 
-    paths = ["/inbox/", *(f"/inbox/{one.id}/" for one in (critical, question, decided))]
+    requests = (critical, question, decided, voted, undoable, drifted)
+    paths = ["/inbox/", f"/inbox/{voted.id}/policy/", *(f"/inbox/{one.id}/" for one in requests)]
     for path in paths:
         page.goto(path)
+        for closed in page.locator("details.past > summary, details.override > summary").all():
+            closed.click()
         check_accessible(page)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+
+
+def unusual(world: World) -> tuple[Interrupt, Interrupt, Interrupt]:
+    """A critical request with a proposal and this person's vote, one that they can still take back,
+    and one of what has changed. This person is a superuser, to see all there is.
+    """
+    world.approver.is_superuser = True
+    world.approver.save()
+    me, other = (as_actor(one) for one in (world.approver, world.approver2))
+    voted = world.ask("issue_refund", REFUND, risk="critical", ruled=True)
+    less = Opinion("edit", 1, voted.digest, {**REFUND, "amount": "5.00"}, reason="Half is enough.")
+    now = propose(other, voted.id, less)
+    decide(me, voted.id, Opinion("approve", 2, now.digest))
+    undoable = world.ask(ruled=True)
+    decide(me, undoable.id, Opinion("approve", 1, undoable.digest), undoable=True)
+    later = clock.now() + dt.timedelta(hours=1)
+    Interrupt.objects.filter(id=undoable.id).update(undo_until=later)
+    drifted = world.ask(kind="drift", reason="The agent's definition changed after it was asked.")
+    changes = [{"what": "agent.instructions", "before": "Pay.\nOften.", "after": "Pay.\nNever."}]
+    drifted.detail = {"changes": changes}
+    drifted.save()
+    return voted, undoable, drifted
 
 
 def test_h5_markup_in_a_request_does_nothing_in_a_browser(

@@ -177,6 +177,13 @@ def test_an_edit_that_a_permission_refuses_changes_nothing(world: World) -> None
     assert (fresh(interrupt).version, fresh(interrupt).tool_call.edited) == (1, False)
     assert vote(interrupt, world.approver, "edit", args=LESS).status == "edited"
 
+    # What was asked by a rule that does not reach the edit is refused by default at this risk.
+    ToolPermission.objects.update(verdict="ask", constraints={"amount": {"max": 50}})
+    interrupt = world.ask("issue_refund", REFUND, risk="high")
+    with pytest.raises(InvalidPayload, match="No permission covers it"):
+        vote(interrupt, world.approver, "edit", args={**REFUND, "amount": "60.00"})
+    assert vote(interrupt, world.approver, "edit", args=LESS).status == "edited"
+
 
 def test_an_edit_into_a_stricter_policy_is_asked_again_of_as_many_people(world: World) -> None:
     world.policy(name="Refunds", tool="issue_refund")

@@ -105,6 +105,8 @@ def test_a_service_token_is_marked_and_kept_from_what_people_must_decide(
     world: World, critical: Interrupt
 ) -> None:
     low = world.ask(ruled=True)
+    shown = {**REFUND, "reason": "(a redacted copy)"}
+    type(critical.tool_call).objects.filter(id=critical.tool_call_id).update(args_redacted=shown)
     _, text = ApiToken.issue(world.approver, name="bot", is_machine=True)
     client = Client(headers={"Authorization": f"Bearer {text}"})
 
@@ -113,6 +115,9 @@ def test_a_service_token_is_marked_and_kept_from_what_people_must_decide(
         where = f"/api/v1/interrupts/{interrupt.id}/decisions"
         return client.post(where, body, content_type="application/json")
 
+    seen = client.get(f"/api/v1/interrupts/{critical.id}").json()["args"]
+    assert seen["reason"] == "(a redacted copy)"
+    assert Api(world.approver).get(f"/interrupts/{critical.id}")[1]["args"] == REFUND
     assert decide(critical).status_code == 403
     assert decide(low).json()["votes"][0]["via"] == "machine"
     assert "via a service token" in page_of(client_of(world.viewer), low)
