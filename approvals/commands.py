@@ -161,13 +161,14 @@ def _vote(
     votes = votes_on(interrupt)
     seat = seats.free(interrupt, actor, votes)
     keep_decision(interrupt, actor, opinion, overridden=past_policy, seat_id=seat)
+    acting = seats.acting(actor, seat)
     settles = opinion.action in ("respond", "reject")
     if settles or past_policy or len(votes) + 1 >= interrupt.required:
-        _settle(locked, actor, opinion, undoable=undoable and not past_policy)
+        _settle(locked, acting, opinion, undoable=undoable and not past_policy)
     else:
         done = "changed and approved" if opinion.action == "edit" else "approved"
         so_far = f"{len(votes) + 1} of {interrupt.required}"
-        revising.tell(locked, f"{actor.name} {done} {locked.tool_call.tool} ({so_far})")
+        revising.tell(locked, f"{acting.name} {done} {locked.tool_call.tool} ({so_far})")
     record(
         "interrupt.overridden" if past_policy else "interrupt.decided",
         actor,

@@ -29,20 +29,21 @@ def named(user: Any) -> Q:
     somebody for whom they stand in.
     """
     versions = list(ApprovalPolicy.objects.values_list("id", "roles", "groups", "people"))
-    condition = _named_self(user, versions)
+    standing = _standing(user)
+    condition = _named_self(user.pk, standing, versions)
     held = Delegation.objects.filter(delegation.in_force(), delegate=user)
-    projects = [project for found in _standing(user).values() for project in found]
+    projects = [project for found in standing.values() for project in found]
     for one in held.filter(project__in=projects).select_related("delegator")[:STAND_INS_MAX]:
         condition |= _in_place_of(one, versions)
     return condition
 
 
-def _named_self(user: Any, versions: list[Any]) -> Q:
+def _named_self(user_id: int, standing: dict[Standing, list[uuid.UUID]], versions: list[Any]) -> Q:
     """Project by project."""
     condition = Q(pk__in=[])
-    for (roles, groups), projects in _standing(user).items():
-        allowed: Q = Q(policy__in=_naming(versions, user.pk, roles, groups))
-        allowed |= let_in(user.pk, roles, groups)
+    for (roles, groups), projects in standing.items():
+        allowed: Q = Q(policy__in=_naming(versions, user_id, roles, groups))
+        allowed |= let_in(user_id, roles, groups)
         if roles.intersection(DECIDING_ROLES):
             allowed |= Q(policy=None) | Q(policy__in=_naming_nobody(versions))
         condition |= Q(project__in=projects) & allowed
@@ -52,7 +53,7 @@ def _named_self(user: Any, versions: list[Any]) -> Q:
 def _in_place_of(one: Delegation, versions: list[Any]) -> Q:
     """What the delegator may decide on, as far as the delegation goes."""
     condition = Q(project=one.project_id, risk__in=delegation.up_to(one.max_risk))
-    condition &= _named_self(one.delegator, versions)
+    condition &= _named_self(one.delegator_id, _standing(one.delegator), versions)
     condition &= ~Q(run__created_by_id=one.delegator_id, requester_may=False)
     condition &= ~Q(changed_by_id=one.delegator_id, terms__editor_may=False)
     return condition & Q(tool_call__tool=one.tool) if one.tool else condition

@@ -177,9 +177,12 @@ def visible(user: Any, token_project: uuid.UUID | None = None) -> QuerySet[Grant
 
 
 def is_live(grant: Grant) -> bool:
-    """True if nothing on the row itself has ended it."""
+    """True if nothing on the row itself has ended it, nor its decision been taken back."""
+    decided = grant.interrupt
+    stands = decided.status in _GRANTED and decided.version == grant.version
     is_spent = grant.uses >= grant.max_uses
-    return grant.revoked_at is None and not is_spent and grant.expires_at > clock.now()
+    is_over = grant.revoked_at is not None or grant.expires_at <= clock.now()
+    return stands and not is_spent and not is_over
 
 
 class Source:

@@ -20,9 +20,9 @@ NAME_MAX, QUERY_MAX = 60, 300
 _KEPT = ("view", "risk", "agent", "tool", "sort")
 
 
-def visible(user: Any) -> QuerySet[SavedView]:
+def visible(user: Any, token_project: uuid.UUID | None = None) -> QuerySet[SavedView]:
     """The person's own views and those of their projects, by name."""
-    projects = visible_projects(user).values("id")
+    projects = visible_projects(user, token_project).values("id")
     own = Q(owner_id=user.pk, project=None)
     return SavedView.objects.filter(own | Q(project__in=projects)).select_related(
         "project", "owner"

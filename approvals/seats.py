@@ -5,6 +5,9 @@ once, whoever sits on it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+from django.contrib.auth import get_user_model
 
 from approvals.models import Decision
 from approvals.policy import Ruling
@@ -27,6 +30,14 @@ def free(interrupt: Interrupt, actor: Actor, votes: Sequence[Decision]) -> int |
         who = taken[actor.user_id]
         raise AlreadyDecided(f"{who}, who stands in for you, has decided on this version already.")
     raise AlreadyDecided("Those for whom you stand in have decided on this version already.")
+
+
+def acting(actor: Actor, seat: int | None) -> Actor:
+    """The actor as events name them: with the one in whose place they sit."""
+    if seat is None or seat == actor.user_id:
+        return actor
+    other = get_user_model().objects.get(pk=seat)
+    return replace(actor, name=f"{actor.name} for {other.get_username()}")
 
 
 def still_holds(vote: Decision, ruling: Ruling) -> bool:

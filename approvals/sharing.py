@@ -9,7 +9,14 @@ from django.db.models.functions import Now
 
 from approvals import grants
 from approvals.eligible import candidates
-from approvals.models import Assignment, Decision, HistoryEntry, InterruptClaim, Snooze
+from approvals.models import (
+    ApproverGroup,
+    Assignment,
+    Decision,
+    HistoryEntry,
+    InterruptClaim,
+    Snooze,
+)
 from runtime_core.models import Interrupt
 from runtime_core.states import InterruptStatus
 
@@ -36,6 +43,9 @@ def context(user: Any, interrupt: Interrupt) -> dict[str, Any]:
         "claim": claim.select_related("holder").first() if is_open else None,
         "assignments": list(given),
         "assignable": _names(interrupt) if is_open else [],
+        "groups": list(ApproverGroup.objects.filter(project=interrupt.project_id))
+        if is_open
+        else [],
         "snoozed": snoozed.first() if is_open else None,
         "snooze_choices": SNOOZES,
         "history": history(interrupt),

@@ -155,7 +155,8 @@ def end_grant(request: HttpRequest, grant_id: uuid.UUID) -> Any:
 @router.get("/inbox/views")
 def list_views(request: HttpRequest) -> Any:
     """Your saved views and those of your projects."""
-    found = saved_views.visible(caller_of(request).user)[:LIST_MAX]
+    caller = caller_of(request)
+    found = saved_views.visible(caller.user, caller.token_project)[:LIST_MAX]
     return {"items": [_view(one) for one in found]}
 
 

@@ -202,6 +202,7 @@ def test_who_stands_in_decides_what_the_other_may_and_no_more(world: World) -> N
 
     (kept,) = Decision.objects.all()
     assert (kept.actor, kept.seat) == (world.viewer, world.approver)
+    assert said(interrupt) == ["viewer for approver approved write_file"]
     assert audited("interrupt.decided")[0]["in_place_of"] == world.approver.pk
     assert "approved version 1 for approver" in page(world.viewer, f"/inbox/{interrupt.id}/")
     assert guard().revoked(interrupt.id) is None
