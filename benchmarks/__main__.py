@@ -1,6 +1,6 @@
 """`python -m benchmarks [section…] [--quick]`: measure, and print one table.
 
-Sections: steps, resume, cancel, http, fanout, redaction. All but the last by default.
+Sections: steps, resume, queue, cancel, http, fanout, redaction. All but the last by default.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ def _steps(here: Place, quick: bool) -> Iterator[Figure]:
 SECTIONS: dict[str, Measured] = {
     "steps": _steps,
     "resume": lambda here, quick: latency.resume(here, 5 if quick else 60),
+    "queue": lambda here, quick: latency.queue(here, 5 if quick else 60),
     "cancel": lambda here, quick: latency.cancel(here, 3 if quick else 20),
     "http": lambda here, quick: web.http(here, 5 if quick else 60),
     "fanout": lambda here, quick: web.fanout(here, 2 if quick else 5),

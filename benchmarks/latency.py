@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,53 @@ PATIENCE_S = 30.0
 
 
 def resume(place: Place, times: int) -> Iterator[Figure]:
-    """From the event that the decision's transaction writes to those of the worker, by the database's clock."""
+    """From the commit of a decision to what a worker then does."""
     place.start_parts()
     agent = place.agent("asks", ASKS)
-    found = [_decide_once(place, agent) for _ in range(times + 3)][3:]
+    with _commits() as committed:
+        found = [_decide_once(place, agent, committed) for _ in range(times + 3)][3:]
     claimed, acting = zip(*found, strict=True)
     yield Figure.latency("decision committed → first event of the resumed run", claimed, "")
-    yield Figure.latency("decision committed → the tool starts", acting, "4 / 10 (goal 2 / 6)")
+    yield Figure.latency(
+        "8: decision committed → the code after it runs", acting, "4 / 10 (goal 2 / 6)"
+    )
+
+
+def queue(place: Place, times: int) -> Iterator[Figure]:
+    """From the commit that queues a run to the first line of its first step, in another process."""
+    place.start_parts()
+    agent = place.agent("stamp", [{"text": "unused"}], engine="graph", graph="stamp")
+    with _commits() as committed:
+        found = [_start_once(place, agent, committed) for _ in range(times + 3)][3:]
+    yield Figure.latency("12: run queued → its first step runs in a worker", found, "5 / 15 (goal 2 / 6)")
+
+
+@contextmanager
+def _commits() -> Iterator[list[float]]:
+    """When each run was made due by this process: its hint is the first thing after the commit."""
+    from runtime_core.scheduling import wake
+
+    committed: list[float] = []
+    real = wake.send
+
+    def noted(run_id: Any) -> bool:
+        committed.append(time.time())
+        return real(run_id)
+
+    wake.send = noted
+    try:
+        yield committed
+    finally:
+        wake.send = real
+
+
+def _start_once(place: Place, agent: str, committed: list[float]) -> float:
+    from runtime_core.models import Run
+
+    run = place.start(agent)
+    began = committed[-1]
+    wait_until(lambda: status_of(run.id) == "completed", PATIENCE_S, "the run ends")
+    return float(Run.objects.get(id=run.id).output) - began
 
 
 def cancel(place: Place, times: int) -> Iterator[Figure]:
@@ -45,7 +85,7 @@ def interrupted(place: Place, agent: str) -> tuple[Any, Any]:
     return run, wait_until(open_ones.first, PATIENCE_S, "the run asks")
 
 
-def _decide_once(place: Place, agent: str) -> tuple[float, float]:
+def _decide_once(place: Place, agent: str, committed: list[float]) -> tuple[float, float]:
     from approvals.commands import Opinion, decide
     from runtime_core.models import Event
 
@@ -53,19 +93,12 @@ def _decide_once(place: Place, agent: str) -> tuple[float, float]:
     wait_until(lambda: status_of(run.id) == "interrupted", PATIENCE_S, "it waits")
     opinion = Opinion("approve", interrupt.version, interrupt.digest)
     decide(actor(place.approver), interrupt.id, opinion)
+    decided = committed[-1]
     wait_until(lambda: status_of(run.id) == "completed", PATIENCE_S, "the run ends")
-    told = list(Event.objects.filter(run_id=run.id).order_by("seq").values("type", "ts", "data"))
-    decided = _when(told, lambda e: e["data"].get("cause") == "decided")
-    claimed = _when(
-        told, lambda e: e["data"].get("cause") == "claim" and e["ts"] > decided
-    )
-    acting = _when(told, lambda e: e["type"] == "tool_call_start")
-    return (claimed - decided).total_seconds(), (acting - decided).total_seconds()
-
-
-def _when(events: list[dict[str, Any]], fits: Any) -> dt.datetime:
-    found: dt.datetime = next(event["ts"] for event in events if fits(event))
-    return found
+    told = Event.objects.filter(run_id=run.id).order_by("-seq")
+    claimed = next(e.ts for e in told if e.data.get("cause") == "claim").timestamp()
+    acted = next(e.data["result"] for e in told if e.type == "tool_call_result")
+    return claimed - decided, float(acted) - decided
 
 
 def _cancel_once(place: Place, number: int) -> float:
