@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from runtime_core import ports, transitions
@@ -50,7 +51,12 @@ def finish_cancel(run_id: uuid.UUID) -> bool:
 def finish_cancels() -> int:
     """The same for every run whose worker was lost before it could; how many."""
     parked = [s.value for s in PARKED]
-    left = Run.objects.filter(status__in=parked, cancel_requested_at__isnull=False)
+    children = Run.objects.filter(
+        parent=OuterRef("pk"), parent_call__isnull=False, ended_at__isnull=True
+    )
+    left = Run.objects.filter(
+        ~Exists(children), status__in=parked, cancel_requested_at__isnull=False
+    )
     return sum(finish_cancel(run_id) for run_id in list(left.values_list("id", flat=True)[:BATCH]))
 
 

@@ -160,7 +160,8 @@ def _delegate(work: Work, hold: Hold, call: CallRecord) -> Outcome:
         return _handed_on(work, hold, call, child)
     step = _tool_step(work, call)
     # The wait is what the trace shows, not the moment in which its end was noticed.
-    span = _open_span(work, dataclasses.replace(step, started_at=child.created_at), call)
+    waited = dataclasses.replace(step, started_at=child.created_at)
+    span = _open_span(work, waited, call, run=str(child.id), agent=child.agent.name)
     ended = call.ended_with(children.outcome_of(child))
     after = _save(
         work, hold, step, call, ended, CheckpointReason.TOOL_RESULT, children.usage_of(child)
@@ -348,7 +349,7 @@ def _detail(call: CallRecord) -> dict[str, Json]:
     }
 
 
-def _open_span(work: Work, step: OpenStep, call: CallRecord) -> Span:
+def _open_span(work: Work, step: OpenStep, call: CallRecord, **attrs: Json) -> Span:
     span = Span(
         id=new_id(),
         run_id=work.run_id,
@@ -363,6 +364,7 @@ def _open_span(work: Work, step: OpenStep, call: CallRecord) -> Span:
             "effect": call.effect.value,
             "why": call.verdict_reason,
             "attempt": call.attempts,
+            **attrs,
         },
         input=call.args,
     )

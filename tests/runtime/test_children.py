@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.db.models import F
+from django.test import Client
 
 from runtime_core import commands, transitions
 from runtime_core.errors import Fenced, IllegalTransition, InvalidInput
@@ -89,6 +90,12 @@ def test_a10_two_workers_of_one_name_survive_the_kill_of_all_and_are_approved_ap
     assert effects() == ["step1-1", "step1-2"]
     assert [fresh(r).status for r in (run, first, second)] == ["waiting", "interrupted", "interrupted"]
 
+    inbox = Client()
+    inbox.force_login(world.bob)
+    page = inbox.get(f"/inbox/{open_interrupts(second)[0].id}/").content.decode()
+    assert "Works for" in page and second.path[0][1] in page and "› Worker" in page
+    inbox.force_login(world.carol)
+    assert inbox.get(f"/runs/{second.id}/").status_code == 404
     decide_on(open_interrupts(second)[0], world.bob)
     zygote.drive(second.id)
 
