@@ -11,7 +11,7 @@ from traces.redact.marker import Span
 
 _MAX_LINE = 2_000
 _MAX_ROWS = 2_000
-_RULE = re.compile(r"[ \t]{0,8}[-+|:= \t]{3,2000}")
+_RULE = re.compile(r"[ \t]{0,8}[-+|:=][-+|:= \t]{2,2000}")
 # Names without blanks, so that a sentence with commas is none.
 _NAMES = re.compile(r"[\"']?[\w.\-]{1,40}[\"']?(?:[,;\t][ ]?[\"']?[\w.\-]{1,40}[\"']?){1,60}")
 _NAMES_LINE = re.compile(rf"(?m)^{_NAMES.pattern}\r?$")
@@ -22,6 +22,7 @@ _NAMES_BEGUN = re.compile(
 _INSERT = re.compile(
     r"(?i)\b(?:insert|replace)\s{1,4}into\s{1,4}[\w.\"`\[\]]{1,120}\s{0,4}\((?P<names>[^()';]{1,2000})\)\s{0,8}values\s{0,8}"
 )
+_INSERT_WORD = re.compile(r"(?i)\b(?:insert|replace)\s{1,4}i\Z")
 _INSERT_BEGUN = re.compile(
     r"(?i)\b(?:insert|replace)\s{1,4}into\s{1,4}[\w.\"`\[\]]{0,120}\s{0,4}(?:\([^;]{0,16000})?\Z"
 )
@@ -37,9 +38,8 @@ def find_columns(text: str) -> Iterator[Span]:
         if "|" in text:
             yield from _tables(text)
         yield from _separated(text)
-    if "nto " in text or "NTO " in text:
-        for insert in _INSERT.finditer(text):
-            yield from _inserted(text, insert)
+    for into in ("nto ", "NTO "):
+        yield from _inserts(text, into)
 
 
 def columns_open_from(text: str, first: int) -> int:
@@ -144,6 +144,17 @@ def _below(rows: list[Row], names: dict[int, Key]) -> Iterator[Span]:
             start, value = cells[n]
             if _is_value(value, key):
                 yield Span(at + start, at + start + len(value), key.label)
+
+
+def _inserts(text: str, into: str) -> Iterator[Span]:
+    # Looking for a word that is rare is much cheaper than trying the pattern everywhere.
+    at = text.find(into)
+    while at >= 0:
+        begin = _INSERT_WORD.search(text, max(at - 14, 0), at)
+        insert = _INSERT.match(text, begin.start()) if begin else None
+        if insert:
+            yield from _inserted(text, insert)
+        at = text.find(into, at + 4)
 
 
 def _inserted(text: str, insert: re.Match[str]) -> Iterator[Span]:
