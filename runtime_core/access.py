@@ -22,10 +22,12 @@ class Can(enum.Enum):
     OPERATE = "start, cancel and resume runs"
     DECIDE = "decide in the inbox"
     MANAGE = "manage the project"
+    SEE_PERSONAL = "see personal data"
 
 
 ROLE_ALLOWS: dict[str, frozenset[Can]] = {
     Role.VIEWER: frozenset({Can.VIEW}),
+    Role.AUDITOR: frozenset({Can.VIEW, Can.SEE_PERSONAL}),
     Role.OPERATOR: frozenset({Can.VIEW, Can.OPERATE}),
     Role.APPROVER: frozenset({Can.VIEW, Can.DECIDE}),
     Role.ADMIN: frozenset(Can),
@@ -51,7 +53,7 @@ def allowed(user: Any, project_id: uuid.UUID) -> frozenset[Can]:
     )
     rights = frozenset[Can]().union(*(ROLE_ALLOWS[role] for role in roles))
     if user.is_superuser:
-        rights |= {Can.VIEW, Can.OPERATE, Can.MANAGE}
+        rights |= {Can.VIEW, Can.OPERATE, Can.MANAGE, Can.SEE_PERSONAL}
     return rights
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from django.conf import settings
@@ -40,6 +40,10 @@ class Redactor(Protocol):
 
     def of_tool(self, tool: str, value: Json) -> Redacted:
         """What people may see of a tool's arguments or result."""
+        ...
+
+    def reader(self, run_id: uuid.UUID) -> Callable[[Any], Any] | None:
+        """What stored data of a run must pass before it is shown, where rules are newer than it; None if nothing."""
         ...
 
     def withholds(self, tool: str) -> bool:

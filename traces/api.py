@@ -5,10 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import json
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from django.http import HttpRequest
 from ninja import Router, Schema
+from pydantic import ConfigDict
 
 from runtime_core import queries as core_queries
 from runtime_core.api.auth import caller
@@ -16,7 +18,9 @@ from runtime_core.errors import InvalidInput
 from runtime_core.limits import limits
 from runtime_core.sanitize import storable_text
 from traces import queries
+from traces.gate import redactor
 from traces.models import AuditEntry, SpanPayload, SpanRow
+from traces.personal import reveal
 
 router = Router(tags=["traces"])
 
@@ -136,9 +140,41 @@ def trace(request: HttpRequest, run_id: uuid.UUID, cursor: str = "") -> SpansOut
     parts: dict[tuple[uuid.UUID, str], str] = {
         (row.span_id, row.part): row.body for row in SpanPayload.objects.filter(span__in=spans)
     }
+    shown = redactor().reader(run.id)
     return SpansOut(
-        run_id=run.id, items=[_span(span, parts) for span in spans], next_cursor=following
+        run_id=run.id, items=[_span(span, parts, shown) for span in spans], next_cursor=following
     )
+
+
+class RevealIn(Schema):
+    """Why personal data is to be shown; the audit keeps it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    reason: str
+
+
+class LineOut(Schema):
+    """One thing that was said, called or answered."""
+
+    who: str
+    text: str
+
+
+class PersonalOut(Schema):
+    """A run's conversation with personal data in it; secrets stay hidden."""
+
+    run_id: uuid.UUID
+    lines: list[LineOut]
+
+
+@router.post("/runs/{uuid:run_id}/personal", response=PersonalOut, summary="Show personal data")
+def personal(request: HttpRequest, run_id: uuid.UUID, payload: RevealIn) -> PersonalOut:
+    """What was said in a run, for auditors and admins, with personal data; each look is in the audit."""
+    who = caller(request)
+    run = core_queries.run(who.projects(), run_id)
+    said = reveal(who, run, payload.reason)
+    return PersonalOut(run_id=run.id, lines=[LineOut(who=one.who, text=one.text) for one in said])
 
 
 @router.get("/audit", response=AuditPageOut, summary="The audit")
@@ -162,7 +198,11 @@ def audit(
     return AuditPageOut(items=[_entry(entry) for entry in page.items], next_cursor=page.next_cursor)
 
 
-def _span(span: SpanRow, parts: dict[tuple[uuid.UUID, str], str]) -> SpanOut:
+def _span(
+    span: SpanRow,
+    parts: dict[tuple[uuid.UUID, str], str],
+    shown: Callable[[Any], Any] | None,
+) -> SpanOut:
     return SpanOut(
         id=span.id,
         parent_id=span.parent_id,
@@ -180,18 +220,19 @@ def _span(span: SpanRow, parts: dict[tuple[uuid.UUID, str], str]) -> SpanOut:
         },
         attrs=span.attrs,
         redactions=span.redactions,
-        input=_value(parts.get((span.id, "input"))),
-        output=_value(parts.get((span.id, "output"))),
+        input=_value(parts.get((span.id, "input")), shown),
+        output=_value(parts.get((span.id, "output")), shown),
     )
 
 
-def _value(body: str | None) -> Any:
+def _value(body: str | None, shown: Callable[[Any], Any] | None) -> Any:
     if body is None:
         return None
     try:
-        return json.loads(body)
+        value = json.loads(body)
     except ValueError:
-        return body  # it was cut, so it is text
+        value = body  # it was cut, so it is text
+    return shown(value) if shown else value
 
 
 def _entry(entry: AuditEntry) -> AuditOut:

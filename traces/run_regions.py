@@ -69,6 +69,7 @@ def actions(run: Run, rights: frozenset[Can]) -> dict[str, Any]:
     return {
         "run": run,
         "may_operate": may,
+        "may_see_personal": Can.SEE_PERSONAL in rights,
         "can_cancel": may and live,
         "can_pause": may and live and run.state in _PAUSABLE and not run.pause_requested_at,
         "can_resume": may and live and run.state is RunStatus.PAUSED,

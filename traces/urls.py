@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from traces.views import agents, audit, home, run, runs, system, trace
+from traces.views import agents, audit, home, personal, run, runs, system, trace
 
 urlpatterns = [
     path("", home.show, name="home"),
@@ -17,6 +17,7 @@ urlpatterns = [
     path("runs/<uuid:run_id>/resume/", run.resume, name="run-resume"),
     path("runs/<uuid:run_id>/retry/", run.retry, name="run-retry"),
     path("runs/<uuid:run_id>/fork/", run.fork, name="run-fork"),
+    path("runs/<uuid:run_id>/personal/", personal.show, name="run-personal"),
     path("runs/<uuid:run_id>/compensate/", run.compensate, name="run-compensate"),
     path("traces/", trace.index, name="traces"),
     path("traces/<uuid:run_id>/", trace.show, name="trace"),

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from django.db import connection
 
+from runtime_core import ports
 from runtime_core.states import RunStatus
 
 PAGE_CHARACTERS = 1_000_000
@@ -94,7 +95,17 @@ def after(run_id: uuid.UUID, seq: int, limit: int, budget: int = PAGE_CHARACTERS
     """Up to `limit` events of the run that follow `seq`, in order; fewer where they are long."""
     with connection.cursor() as cursor:
         cursor.execute(_AFTER, [run_id, seq, limit, budget])
-        return [Frame(*row) for row in cursor.fetchall()]
+        rows = cursor.fetchall()
+    shown = ports.redactor().reader(run_id)
+    if shown is not None:
+        rows = [(*row[:-1], _passed(row[-1], shown)) for row in rows]
+    return [Frame(*row) for row in rows]
+
+
+def _passed(data_text: str, shown: Callable[[Any], Any]) -> str:
+    data = json.loads(data_text)
+    clean = shown(data)
+    return data_text if clean == data else json.dumps(clean, ensure_ascii=False)
 
 
 def heads(run_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Head]:

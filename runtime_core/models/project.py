@@ -16,6 +16,7 @@ class Role(models.TextChoices):
 
     VIEWER = "viewer", "Viewer: sees runs, traces and the inbox list"
     OPERATOR = "operator", "Operator: starts, cancels and resumes runs"
+    AUDITOR = "auditor", "Auditor: sees what a viewer sees, and personal data for a stated reason"
     APPROVER = "approver", "Approver: decides in the inbox"
     ADMIN = "admin", "Admin: all of it, and manages the project"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,10 +26,11 @@ class Gate:
     engine: Engine
     surface: str = "event"
     scope: Scope | None = None
+    keeps_people: bool = False
 
     def on(self, surface: str, scope: Scope | None = None) -> Gate:
         """The same for another surface, and for data of this scope."""
-        return Gate(self.engine, surface, scope)
+        return replace(self, surface=surface, scope=scope)
 
     @property
     def version(self) -> int:
@@ -70,8 +72,18 @@ class Gate:
             return Redacted({"withheld": "policy"}, {"withheld": 1})
         engine, applied = self._parts(replace(here, tool=tool) if here else None)
         if kept == "none":
-            engine = engine.with_allowed(lambda found: True)
+            engine = engine.with_allowed(_anybody)
         return _ruled(engine, applied, value)
+
+    def reader(self, run_id: uuid.UUID) -> Callable[[Any], Any] | None:
+        """What stored data of a run must pass before it is shown: the rules for pages, which may be newer than it."""
+        scope = scope_of_run(run_id)
+        applied = _applied(self.engine, current.snapshot().rules("page", scope))
+        return (lambda value: _read(applied, value)) if applied else None
+
+    def personal(self) -> Gate:
+        """The same for who may see personal data: secrets go, people stay. For stores that are raw."""
+        return replace(self, keeps_people=True)
 
     def withholds(self, tool: str) -> bool:
         """True if nothing of what this tool says may be shown."""
@@ -82,7 +94,21 @@ class Gate:
 
     def _parts(self, scope: Scope | None) -> tuple[Engine, Applied | None]:
         rules = current.snapshot().rules(self.surface, scope)
-        return _engine_with(self.engine, rules), _applied(self.engine, rules)
+        engine = _engine_with(self.engine, rules)
+        if self.keeps_people:
+            engine = engine.with_allowed(_anybody)
+        return engine, _applied(self.engine, rules)
+
+
+def _anybody(found: str) -> bool:
+    return True
+
+
+def _read(applied: Applied, value: Any) -> Any:
+    try:
+        return applied.value(value, {})
+    except Exception:  # noqa: BLE001 (fail closed: whatever went wrong, it is not shown)
+        return WITHHELD
 
 
 def _applied(engine: Engine, rules: Rules) -> Applied | None:

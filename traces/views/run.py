@@ -18,6 +18,7 @@ from runtime_core.models import Event, Run
 from runtime_core.values import Actor
 from traces import run_regions
 from traces.event_rows import rows_of
+from traces.gate import redactor
 from traces.pages import caller, page
 from traces.views.limits_form import TopUpForm
 
@@ -163,4 +164,7 @@ def _events(run: Run, before: int | None) -> tuple[list[Any], int]:
     if before:
         events = events.filter(seq__lt=before)
     found = list(events.order_by("-seq")[:EVENTS_SHOWN])[::-1]
+    if (shown := redactor().reader(run.id)) is not None:
+        for event in found:
+            event.data = shown(event.data)
     return rows_of(found), found[0].seq if found else 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -17,6 +18,7 @@ from runtime_core import queries as core_queries
 from runtime_core.errors import NotFound
 from runtime_core.models import Run
 from traces import queries
+from traces.gate import redactor
 from traces.models import SpanPayload, SpanRow
 from traces.pages import caller, page
 from traces.span_tree import lay_out
@@ -107,17 +109,18 @@ def _detail(span: SpanRow, rows: list[TraceRow]) -> dict[str, Any]:
         "row": row,
         "span": span,
         "attrs": {key: value for key, value in span.attrs.items() if value not in (None, "", [])},
-        "parts": [_part(part) for part in parts],
+        "parts": [_part(part, redactor().reader(span.run_id)) for part in parts],
         "redactions": sorted(span.redactions.items()),
         "json": _as_json(span, row),
     }
 
 
-def _part(payload: SpanPayload) -> Part:
+def _part(payload: SpanPayload, shown: Callable[[Any], Any] | None) -> Part:
     try:
         value = json.loads(payload.body)
     except ValueError:
         value = payload.body  # it was cut, so it is no JSON any more
+    value = shown(value) if shown else value
     fields = value.items() if isinstance(value, dict) else [("", value)]
     texts = [(str(name), _text(item)) for name, item in fields]
     short = [(name, text) for name, text in texts if name and _is_short(text)]
