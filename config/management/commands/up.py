@@ -147,7 +147,12 @@ def migrate(stopping: Callable[[], bool]) -> None:
             if stopping():
                 return
             time.sleep(0.2)
+        # A migration may think, and a large table may take, longer than any request.
+        cursor.execute("SET idle_in_transaction_session_timeout = 0")
+        cursor.execute("SET statement_timeout = 0")
         call_command("migrate", interactive=False, verbosity=0)
+        cursor.execute("RESET idle_in_transaction_session_timeout")
+        cursor.execute("RESET statement_timeout")
         cursor.execute("SELECT pg_advisory_unlock(%s)", [MIGRATION_LOCK])
 
 
