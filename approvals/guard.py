@@ -11,7 +11,8 @@ from approvals.records import votes_on
 from approvals.rulings import may_override, ruling_on
 from approvals.seats import still_holds
 from approvals.terms import Terms
-from runtime_core.models import Interrupt
+from runtime_core.models import Agent, Interrupt, Run, ToolCall
+from runtime_core.prepared import instances
 
 
 class Guard:
@@ -19,8 +20,7 @@ class Guard:
 
     def revoked(self, interrupt_id: uuid.UUID) -> str | None:
         """None if the decision still stands under the policy that applies now, else why it does not."""
-        related = ("run", "run__agent", "tool_call")
-        interrupt = Interrupt.objects.select_related(*related).filter(id=interrupt_id).first()
+        interrupt = _read(interrupt_id)
         if interrupt is None:
             return "The decision is gone, so the call was not run."
         votes = votes_on(interrupt)
@@ -34,6 +34,18 @@ class Guard:
 def guard() -> Guard:
     """The guard of this process."""
     return Guard()
+
+
+def _read(interrupt_id: uuid.UUID) -> Interrupt | None:
+    """The interrupt with its run, agent and call; None if it is gone."""
+    found = instances(Interrupt, "WHERE id = %(id)s", id=interrupt_id)
+    if not found:
+        return None
+    [interrupt] = found
+    [interrupt.run] = instances(Run, "WHERE id = %(id)s", id=interrupt.run_id)
+    [interrupt.run.agent] = instances(Agent, "WHERE id = %(id)s", id=interrupt.run.agent_id)
+    [interrupt.tool_call] = instances(ToolCall, "WHERE id = %(id)s", id=interrupt.tool_call_id)
+    return interrupt
 
 
 def _terms_now(interrupt: Interrupt) -> Terms:

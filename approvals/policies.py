@@ -5,12 +5,11 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
-from django.db.models import Q
-
 from approvals.models import ApprovalPolicy
 from approvals.policy import Policy, Resolution, resolve
 from approvals.terms import Terms, from_json
 from runtime_core.models import Interrupt
+from runtime_core.prepared import instances
 from runtime_core.tools import ledger
 from runtime_core.tools.registry import registry
 from runtime_core.values import ApprovalTerms, Asked, Risk
@@ -34,10 +33,13 @@ def source() -> Source:
 
 def current(project_id: uuid.UUID) -> list[Policy]:
     """The policies that may apply in the project, oldest first."""
-    rows = ApprovalPolicy.objects.filter(
-        Q(project=project_id) | Q(project=None), superseded_at=None, retired=False
-    )
-    return [as_value(row) for row in rows.order_by("lineage")]
+    return [as_value(row) for row in instances(ApprovalPolicy, _CURRENT, project=project_id)]
+
+
+_CURRENT = """
+WHERE (project_id = %(project)s OR project_id IS NULL) AND superseded_at IS NULL AND NOT retired
+ORDER BY lineage
+"""
 
 
 def as_value(row: ApprovalPolicy) -> Policy:

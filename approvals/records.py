@@ -8,6 +8,7 @@ from approvals.models import VOTES, Decision
 from approvals.opinion import Opinion
 from runtime_core import ports, scope
 from runtime_core.models import Interrupt
+from runtime_core.prepared import instances
 from runtime_core.sanitize import storable_text
 from runtime_core.values import Actor, Audit
 
@@ -40,11 +41,15 @@ def keep_decision(
     )
 
 
+_ON_VERSION = """
+WHERE interrupt_id = %(interrupt)s AND version = %(version)s ORDER BY created_at, id
+"""
+
+
 def votes_on(interrupt: Interrupt) -> list[Decision]:
     """The votes on the version that stands, read afresh, oldest first."""
-    return list(
-        Decision.objects.filter(interrupt=interrupt, version=interrupt.version, action__in=VOTES)
-    )
+    given = instances(Decision, _ON_VERSION, interrupt=interrupt.id, version=interrupt.version)
+    return [one for one in given if one.action in VOTES]
 
 
 def record(action: str, actor: Actor, interrupt: Interrupt, **data: Any) -> None:

@@ -10,13 +10,21 @@ from dataclasses import replace
 from django.contrib.auth import get_user_model
 
 from approvals import delegation
-from approvals.models import ApproverGroup
 from approvals.policies import terms_of
 from approvals.policy import HIDDEN, Person, Ruling, may_decide
 from approvals.terms import Terms
 from approvals.widening import widened
+from runtime_core import prepared
 from runtime_core.access import allowed
-from runtime_core.models import Interrupt, Membership
+from runtime_core.models import Interrupt
+from runtime_core.prepared import instances
+
+_ROLES = "SELECT role FROM membership WHERE user_id = %(user)s AND project_id = %(project)s"
+_GROUPS = """
+SELECT one.id FROM approver_group AS one
+JOIN approver_group_members AS member ON member.approvergroup_id = one.id
+WHERE member.user_id = %(user)s AND one.project_id = %(project)s
+"""
 
 
 def ruling_on(
@@ -63,17 +71,17 @@ def person_in(
     is_machine: bool = False,
 ) -> Person | None:
     """The same with regard to a call that nobody was asked about."""
-    people = get_user_model().objects.filter(is_active=True)
-    user = people.filter(pk=user_id).first() if user_id is not None else None
-    if user is None:
+    # Asked right before each approved call runs, while everybody waits: no making of SQL.
+    found = instances(get_user_model(), "WHERE id = %(user)s AND is_active", user=user_id)
+    if not found:
         return None
-    roles = Membership.objects.filter(user=user, project_id=project_id)
-    groups = ApproverGroup.objects.filter(members=user, project_id=project_id)
+    [user] = found
+    whose = {"user": user.pk, "project": project_id}
     return Person(
         user_id=user.pk,
         rights=allowed(user, project_id),
-        roles=frozenset(roles.values_list("role", flat=True)),
-        groups=frozenset(str(group_id) for group_id in groups.values_list("id", flat=True)),
+        roles=frozenset(role for (role,) in prepared.rows(_ROLES, whose)),
+        groups=frozenset(str(group_id) for (group_id,) in prepared.rows(_GROUPS, whose)),
         is_requester=requester_id == user.pk,
         is_editor=editor_id == user.pk,
         is_machine=is_machine,

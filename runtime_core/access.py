@@ -11,8 +11,9 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from runtime_core import prepared
 from runtime_core.errors import NotAllowed, NotFound
-from runtime_core.models import Membership, Project, Role
+from runtime_core.models import Project, Role
 
 
 class Can(enum.Enum):
@@ -44,14 +45,15 @@ def visible_projects(user: Any, token_project: uuid.UUID | None = None) -> Query
     return projects.filter(id=token_project) if token_project else projects
 
 
+_ROLES = "SELECT role FROM membership WHERE user_id = %(user)s AND project_id = %(project)s"
+
+
 def allowed(user: Any, project_id: uuid.UUID) -> frozenset[Can]:
     """What `user` may do in the project right now, read from the rows (a superuser may view and manage, not decide)."""
     if not user.is_authenticated or not user.is_active:
         return frozenset()
-    roles = Membership.objects.filter(user_id=user.pk, project_id=project_id).values_list(
-        "role", flat=True
-    )
-    rights = frozenset[Can]().union(*(ROLE_ALLOWS[role] for role in roles))
+    roles = prepared.rows(_ROLES, {"user": user.pk, "project": project_id})
+    rights = frozenset[Can]().union(*(ROLE_ALLOWS[role] for (role,) in roles))
     if user.is_superuser:
         rights |= {Can.VIEW, Can.OPERATE, Can.MANAGE, Can.SEE_PERSONAL}
     return rights

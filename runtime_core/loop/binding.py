@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from runtime_core import prepared
 from runtime_core.loop.work import Work
-from runtime_core.models import Agent, AgentVersion, Interrupt
+from runtime_core.models import AgentVersion, Interrupt
 from runtime_core.states import InterruptStatus
 from runtime_core.tools import bound
 from runtime_core.tools.ledger import CallRecord
@@ -13,11 +14,15 @@ from runtime_core.values import ApprovalTerms, Effect, Json
 
 _DECIDED = (InterruptStatus.APPROVED.value, InterruptStatus.EDITED.value)
 _VERSION = "version"
+_NUMBER = """
+SELECT number FROM agent JOIN agent_version ON agent_version.id = agent.current_id WHERE agent.id = %(agent)s
+"""
 
 
 def bound_now(work: Work, call: CallRecord) -> dict[str, Json]:
     """Tool, agent and files as they are now."""
-    number = Agent.objects.values_list("current__number", flat=True).get(id=work.run.agent_id)
+    row = prepared.one(_NUMBER, {"agent": work.run.agent_id})
+    number = row[0] if row else None
     tool = work.tools.get(call.tool)
     return bound.bound_to(tool, call.args, {_VERSION: number}, work.workspace)
 

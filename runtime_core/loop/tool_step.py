@@ -20,6 +20,7 @@ from runtime_core.loop.outcome import Fail, Outcome, Stop, checkpoint_reason
 from runtime_core.loop.progress import ProgressWriter
 from runtime_core.loop.work import OpenStep, Work, checkpoint_event
 from runtime_core.models import Interrupt, Run, ToolCall
+from runtime_core.prepared import instances
 from runtime_core.states import CallStatus, CheckpointReason
 from runtime_core.tools import ToolContext, gate, ledger, runner
 from runtime_core.tools.ledger import CallRecord
@@ -69,7 +70,10 @@ def _refusal(work: Work, call: CallRecord, tool: Tool | None) -> tuple[str, str]
 
 
 def _asked(interrupt_id: uuid.UUID | None) -> Interrupt | None:
-    return Interrupt.objects.filter(id=interrupt_id).first() if interrupt_id else None
+    if interrupt_id is None:
+        return None
+    found = instances(Interrupt, "WHERE id = %(interrupt)s", interrupt=interrupt_id)
+    return found[0] if found else None
 
 
 def _begin(work: Work, call: CallRecord, *, again: bool = False) -> CallRecord:
