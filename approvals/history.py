@@ -95,7 +95,9 @@ def policy_context(interrupt: Interrupt) -> dict[str, Any]:
 def in_words(terms: Terms) -> list[tuple[str, str]]:
     """The terms as pairs of what and how."""
     people = f"{terms.required} different people" if terms.required > 1 else "One person"
-    undo = f"{terms.undo_seconds} seconds on the page" if terms.undo_seconds else "Not possible"
+    undo = (
+        f"For {terms.undo_seconds} seconds, if decided on the page" if terms.undo_seconds else "No"
+    )
     expiry = "escalated" if terms.on_expiry == ESCALATE else "rejected"
     return [
         ("It takes", f"{people} on the same version; one rejection ends it."),
@@ -104,7 +106,7 @@ def in_words(terms: Terms) -> list[tuple[str, str]]:
         ("On own changes", _yes(terms.editor_may)),
         ("Service tokens", _yes(terms.machines_may)),
         ("Time to decide", f"{_minutes(terms.expires_minutes)}, then it is {expiry}."),
-        ("Taking back", f"{undo}; through the API never."),
+        ("Taking back", undo),
         ("Remembering", _yes(terms.remember_may)),
         *((f"After {_minutes(step['after_minutes'])}", _step(step)) for step in terms.escalation),
     ]

@@ -51,7 +51,7 @@ WORDS = {
         reject_hint="The run ends as failed. What it did before stays done.",
     ),
     InterruptKind.DRIFT: Words(
-        heading="has changed since it was approved:",
+        heading="must ask again about",
         approve="Approve what is there now",
         reject="Reject",
     ),
