@@ -107,12 +107,11 @@ def test_h8_twenty_thousand_siblings_open_in_time(world: World, as_user: Login) 
 
 def test_the_audit_filters_and_says_how_the_chain_stands(world: World, as_user: Login) -> None:
     run = world.run()
+    asked = world.ask(run).id
     ports.audit().record(
         [
             Audit("run.started", SYSTEM, "run", str(run.id), world.project.id, run.id, {"a": "b"}),
-            Audit(
-                "interrupt.decided", SYSTEM, "interrupt", str(new_id()), world.project.id, run.id
-            ),
+            Audit("interrupt.decided", SYSTEM, "interrupt", str(asked), world.project.id, run.id),
         ]
     )
     client = as_user(world.viewer)
