@@ -212,10 +212,12 @@ def test_a_child_may_spend_no_more_than_its_parents_share_and_its_parent_pays(wo
     worker_agent(world, [{"text": "did {{n}}", "usage": {"input_tokens": 300, "output_tokens": 7}}],
                  limits={"max_tokens": 1_000_000, "max_steps": 900, "deadline_s": 86_400})
     run = supervisor(world, "1", "2", limits={"max_tokens": 10_000, "max_steps": 9, "deadline_s": 60})
+    Run.objects.filter(id=run.id).update(priority=3)
     run = drive(run)
     left = 10_000 - run.input_tokens - run.output_tokens
     first, second = family(run)
     assert first.max_tokens == left // 2 and second.max_tokens == left - left // 2
+    assert (first.priority, second.priority) == (3, 3)
     assert first.max_steps < 9 and first.deadline_s <= 60
     go_on()
     run, first = fresh(run), fresh(first)
@@ -230,17 +232,19 @@ def test_a_parents_clock_runs_while_its_children_work_and_not_while_they_wait(wo
     [child] = family(run)
     before = fresh(run).deadline_at
     drive(child)
-    hour = dt.timedelta(hours=1)  # passes while the child waits for a person
-    Run.objects.filter(id__in=[run.id, child.id]).update(
-        stopped_at=F("stopped_at") - hour, deadline_at=F("deadline_at") - hour
-    )
+    hour, work = dt.timedelta(hours=1), dt.timedelta(seconds=300)
+    # An hour passes: for five minutes of it the child worked, then it waited for a person.
+    for one, waited in ((run, hour), (child, hour - work)):
+        Run.objects.filter(id=one.id).update(
+            stopped_at=F("stopped_at") - waited, deadline_at=F("deadline_at") - hour
+        )
     reconcile.reconcile()
     assert [fresh(r).status for r in (run, child)] == ["waiting", "interrupted"]
     decide_on(open_interrupts(child)[0], world.bob)
     drive(child)
     after = fresh(run)
     assert after.status == "pending" and before and after.deadline_at
-    assert abs((after.deadline_at - before).total_seconds()) < 30
+    assert 270 < (before - after.deadline_at).total_seconds() < 330, "the work counts, the wait does not"
     assert drive(run).status == "completed"
 
 
