@@ -1,6 +1,6 @@
 """`python -m benchmarks [section…] [--quick]`: measure, and print one table.
 
-Sections: steps, resume, queue, cancel, http, fanout, redaction. All but the last by default.
+Sections: steps, claims, resume, queue, cancel, http, fanout, crowd, redaction. All but the last by default.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import latency, steps, web
+from benchmarks import latency, scheduling, steps, web
 from benchmarks.floor import Floor
 from benchmarks.place import Place, place
 from benchmarks.table import Figure, shown
@@ -31,11 +31,16 @@ def _steps(here: Place, quick: bool) -> Iterator[Figure]:
 
 SECTIONS: dict[str, Measured] = {
     "steps": _steps,
+    "claims": lambda here, quick: scheduling.claims(here, 2_000 if quick else 18_000, 2 if quick else 5),
     "resume": lambda here, quick: latency.resume(here, 5 if quick else 60),
     "queue": lambda here, quick: latency.queue(here, 5 if quick else 60),
     "cancel": lambda here, quick: latency.cancel(here, 3 if quick else 20),
     "http": lambda here, quick: web.http(here, 5 if quick else 60),
     "fanout": lambda here, quick: web.fanout(here, 2 if quick else 5),
+    # The last one: it replaces the worker by others.
+    "crowd": lambda here, quick: scheduling.crowd(
+        here, *((1, 30, 20) if quick else (5, 2_000, 100))
+    ),
 }
 
 

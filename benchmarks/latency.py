@@ -23,8 +23,8 @@ def resume(place: Place, times: int) -> Iterator[Figure]:
     """From the commit of a decision to what a worker then does."""
     place.start_parts()
     agent = place.agent("asks", ASKS)
-    with _commits() as committed:
-        found = [_decide_once(place, agent, committed) for _ in range(times + 3)][3:]
+    with commits() as committed:
+        found = [decide_once(place, agent, committed) for _ in range(times + 3)][3:]
     claimed, acting = zip(*found, strict=True)
     yield Figure.latency("decision committed → first event of the resumed run", claimed, "")
     yield Figure.latency(
@@ -36,13 +36,13 @@ def queue(place: Place, times: int) -> Iterator[Figure]:
     """From the commit that queues a run to the first line of its first step, in another process."""
     place.start_parts()
     agent = place.agent("stamp", [{"text": "unused"}], engine="graph", graph="stamp")
-    with _commits() as committed:
+    with commits() as committed:
         found = [_start_once(place, agent, committed) for _ in range(times + 3)][3:]
     yield Figure.latency("12: run queued → its first step runs in a worker", found, "5 / 15 (goal 2 / 6)")
 
 
 @contextmanager
-def _commits() -> Iterator[list[float]]:
+def commits() -> Iterator[list[float]]:
     """When each run was made due by this process: its hint is the first thing after the commit."""
     from runtime_core.scheduling import wake
 
@@ -76,20 +76,22 @@ def cancel(place: Place, times: int) -> Iterator[Figure]:
     yield Figure.latency("cancel → sandboxed processes gone", found, "2,000")
 
 
-def interrupted(place: Place, agent: str) -> tuple[Any, Any]:
-    """A new run of that agent that waits for a person, and what it asks."""
+def interrupted(place: Place, agent: str, run: Any = None) -> tuple[Any, Any]:
+    """A run of that agent that waits for a person (a new one, if none is given), and what it asks."""
     from runtime_core.models import Interrupt
 
-    run = place.start(agent)
+    run = run or place.start(agent)
     open_ones = Interrupt.objects.filter(run_id=run.id, status="open")
     return run, wait_until(open_ones.first, PATIENCE_S, "the run asks")
 
 
-def _decide_once(place: Place, agent: str, committed: list[float]) -> tuple[float, float]:
+def decide_once(
+    place: Place, agent: str, committed: list[float], run: Any = None
+) -> tuple[float, float]:
     from approvals.commands import Opinion, decide
     from runtime_core.models import Event
 
-    run, interrupt = interrupted(place, agent)
+    run, interrupt = interrupted(place, agent, run)
     wait_until(lambda: status_of(run.id) == "interrupted", PATIENCE_S, "it waits")
     opinion = Opinion("approve", interrupt.version, interrupt.digest)
     decide(actor(place.approver), interrupt.id, opinion)

@@ -32,12 +32,14 @@ class Place:
     tokens: dict[str, str] = field(default_factory=dict)
     parts_run: bool = False
 
-    def agent(self, name: str, turns: list[dict[str, Any]], **more: Any) -> str:
+    def agent(
+        self, name: str, turns: list[dict[str, Any]], *, chunk_ms: int = 0, **more: Any
+    ) -> str:
         """An agent that plays these turns as fast as they can be read."""
         from runtime_core import commands
 
         script = self.stack.folder.root / f"{name}.yaml"
-        script.write_text(yaml.safe_dump({"name": name, "chunk_ms": 0, "turns": turns}))
+        script.write_text(yaml.safe_dump({"name": name, "chunk_ms": chunk_ms, "turns": turns}))
         definition = {
             "name": name,
             "script": str(script),

@@ -62,45 +62,43 @@ _ALL = ("all", "''")
 _PROJECT = ("project", "turns.project_id::text")
 _AGENT = ("agent", "lane.agent_id::text")
 
-_TURNS = f"""
-turns AS MATERIALIZED (
+# The statements of a deployment without such quotas ask nothing more: where there is one, they find and do nothing.
+_ANY_QUOTA = "SELECT FROM quota WHERE kind IN ('all', 'project', 'agent')"
+
+
+def _turns(may: str) -> str:
+    return f"""turns AS MATERIALIZED (
     SELECT project_id, last_claimed
     FROM (SELECT DISTINCT project_id FROM ready) AS distinct_ones
     LEFT JOIN project_queue USING (project_id)
-    WHERE {_has_room(*_ALL)}
+    WHERE {may}
     ORDER BY last_claimed NULLS FIRST, project_id
-)
-"""
-# An agent's queue of a project whose turn it is, and its first run as the others' are compared with it.
-_LANES = f"""
-turns, LATERAL (
-    SELECT ready.agent_id, head.* FROM ready, LATERAL (
-        SELECT priority, available_at, id FROM run
-        WHERE {_DUE} AND project_id = ready.project_id AND agent_id = ready.agent_id {{only}}
-        {_IN_ORDER} LIMIT 1
-    ) AS head
-    WHERE ready.project_id = turns.project_id AND {_has_room(*_PROJECT)}
-    ORDER BY head.priority DESC, head.available_at, head.id
-) AS lane
-"""
+)"""
 
-CLAIM = f"""
-{{ready}}, {_TURNS}, picked AS MATERIALIZED (
-    SELECT one.id, ARRAY[of_all.id, of_project.id, of_agent.id] AS places
-    FROM {_LANES}, LATERAL (
+
+def _lanes(may: str, only: str = "") -> str:
+    """The queues of a project whose turn it is, one an agent, and their first runs, which are compared."""
+    return f"""turns, LATERAL (
+        SELECT ready.agent_id, head.* FROM ready, LATERAL (
+            SELECT priority, available_at, id FROM run
+            WHERE {_DUE} AND project_id = ready.project_id AND agent_id = ready.agent_id {only}
+            {_IN_ORDER} LIMIT 1
+        ) AS head
+        WHERE ready.project_id = turns.project_id AND {may}
+        ORDER BY head.priority DESC, head.available_at, head.id
+    ) AS lane"""
+
+
+def _first(may: str, only: str = "") -> str:
+    """The first run of a lane that nobody else is taking, locked."""
+    return f"""LATERAL (
         SELECT id FROM run
-        WHERE {_DUE} AND project_id = turns.project_id AND agent_id = lane.agent_id {{only}}
-          AND {_has_room(*_AGENT)}
+        WHERE {_DUE} AND project_id = turns.project_id AND agent_id = lane.agent_id {only} AND {may}
         {_IN_ORDER} LIMIT 1 FOR UPDATE SKIP LOCKED
-    ) AS one
-    {_place("of_all", *_ALL)}
-    {_place("of_project", *_PROJECT)}
-    {_place("of_agent", *_AGENT)}
-    WHERE {_needs("of_all", *_ALL)}
-      AND {_needs("of_project", *_PROJECT)}
-      AND {_needs("of_agent", *_AGENT)}
-    LIMIT 1
-), moved AS (
+    ) AS one"""
+
+
+_MOVED = f"""moved AS (
     UPDATE run SET
         status = 'running',
         version = version + 1,
@@ -116,32 +114,66 @@ CLAIM = f"""
     SELECT id, lease_epoch, %(worker)s, {LEASE} FROM moved
     ON CONFLICT (run_id) DO UPDATE SET
         epoch = EXCLUDED.epoch, worker = EXCLUDED.worker, until = EXCLUDED.until
-), taken AS (
-    UPDATE permit SET held_by = moved.id, epoch = moved.lease_epoch, taken_at = clock_timestamp()
-    FROM moved, picked WHERE permit.id = ANY(picked.places)
-    RETURNING permit.id
 ), told AS (
     INSERT INTO event (run_id, seq, type, ts, data)
     SELECT id, last_seq, 'run_status', clock_timestamp(),
            jsonb_build_object('from', 'pending', 'to', 'running', 'cause', 'claim')
     FROM moved
-), turned AS (
-    -- Only where projects take turns. Another claim that writes the same is as good: nobody waits.
-    UPDATE project_queue SET last_claimed = clock_timestamp()
-    FROM (SELECT project_queue.project_id FROM project_queue JOIN moved USING (project_id)
-          WHERE (SELECT count(*) FROM turns) > 1
-          FOR UPDATE OF project_queue SKIP LOCKED) AS mine
-    WHERE project_queue.project_id = mine.project_id
+)"""
+# Only where projects take turns. Another claim that writes the same is as good: nobody waits.
+_TURNED = """turned AS (
+    UPDATE project_queue SET last_claimed = clock_timestamp() WHERE project_id = (
+        SELECT mine.project_id FROM project_queue AS mine
+        WHERE mine.project_id = (SELECT project_id FROM moved) AND (SELECT count(*) FROM turns) > 1
+        FOR UPDATE SKIP LOCKED)
+)"""
+# A row without a run says that there are quotas, and that it takes the other statement.
+_OR_LIMITED = f"""
+SELECT id, lease_epoch, last_seq, project_id, '{{}}'::bigint[] FROM moved
+UNION ALL SELECT NULL, NULL, NULL, NULL, NULL WHERE EXISTS ({_ANY_QUOTA})
+"""
+CLAIM_ANY = f"""
+{_READY}, {_turns(f"NOT EXISTS ({_ANY_QUOTA})")}, picked AS MATERIALIZED (
+    SELECT one.id FROM {_lanes("true")}, {_first("true")} LIMIT 1
+), {_MOVED}, {_TURNED} {_OR_LIMITED}
+"""
+CLAIM_ONE = f"""
+WITH picked AS MATERIALIZED (
+    SELECT id FROM run WHERE id = %(run)s AND {_DUE} AND NOT EXISTS ({_ANY_QUOTA})
+    FOR UPDATE SKIP LOCKED
+), {_MOVED} {_OR_LIMITED}
+"""
+
+
+def _limited(ready: str, only: str = "") -> str:
+    """The claim under quotas: with a place of each that there is for the run, or not at all."""
+    return f"""
+{ready}, {_turns(_has_room(*_ALL))}, picked AS MATERIALIZED (
+    SELECT one.id, ARRAY[of_all.id, of_project.id, of_agent.id] AS places
+    FROM {_lanes(_has_room(*_PROJECT), only)}, {_first(_has_room(*_AGENT), only)}
+    {_place("of_all", *_ALL)}
+    {_place("of_project", *_PROJECT)}
+    {_place("of_agent", *_AGENT)}
+    WHERE {_needs("of_all", *_ALL)}
+      AND {_needs("of_project", *_PROJECT)}
+      AND {_needs("of_agent", *_AGENT)}
+    LIMIT 1
+), {_MOVED}, {_TURNED}, taken AS (
+    UPDATE permit SET held_by = moved.id, epoch = moved.lease_epoch, taken_at = clock_timestamp()
+    FROM moved, picked WHERE permit.id = ANY(picked.places)
+    RETURNING permit.id
 )
 SELECT id, lease_epoch, last_seq, project_id, ARRAY(SELECT id FROM taken) FROM moved
 """
-CLAIM_ANY = CLAIM.format(ready=_READY, only="")
-CLAIM_ONE = CLAIM.format(ready=_READY_ONE, only="AND id = %(run)s")
+
+
+CLAIM_ANY_LIMITED = _limited(_READY)
+CLAIM_ONE_LIMITED = _limited(_READY_ONE, "AND id = %(run)s")
 
 # The runs to hint at: those that a claim would take, in turn, a few of each agent.
 DUE = f"""
-{_READY}, {_TURNS}
-SELECT one.id FROM {_LANES.format(only="")}, LATERAL (
+{_READY}, {_turns(_has_room(*_ALL))}
+SELECT one.id FROM {_lanes(_has_room(*_PROJECT))}, LATERAL (
     SELECT id, row_number() OVER () AS nth FROM (
         SELECT id FROM run
         WHERE {_DUE} AND project_id = turns.project_id AND agent_id = lane.agent_id

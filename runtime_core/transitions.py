@@ -31,6 +31,9 @@ from runtime_core.values import Audit, Claim, Json, Span, Usage
 
 # How long a worker tries to learn what became of its commit while the database is away; then the lease decides.
 READ_BACK_SECONDS = 20.0
+# A process that has met quotas takes the claim that keeps them at once, for so long.
+LIMITED_SECONDS = 5.0
+_limited_until = 0.0
 
 # The server ended the session of a worker that slept inside a transaction.
 _CUT_OFF = ("25P03", "25P04")
@@ -105,13 +108,24 @@ class NodeCommit:
 
 def claim(worker: str, run_id: uuid.UUID | None = None) -> tuple[Claim, int] | None:
     """Take one pending run that is due (that one, if `run_id` is given) and its last_seq; None if there is none."""
-    statement = sql_claim.CLAIM_ONE if run_id else sql_claim.CLAIM_ANY
     params = {"run": run_id, "worker": worker, "lease_seconds": limits().lease_seconds}
     with one_commit("claim", alone=True):
-        row = _one_planned(statement, params)
-    if row is None:
+        row = _claim(params)
+    if row is None or row[0] is None:
         return None
     return Claim(run_id=row[0], epoch=row[1], worker=worker, places=tuple(row[4])), row[2]
+
+
+def _claim(params: dict[str, Any]) -> Row | None:
+    """The claim that fits: the lighter one does nothing, and says so, where there are quotas."""
+    global _limited_until
+    one = params["run"] is not None
+    if clock.monotonic() > _limited_until:
+        row = _one_planned(sql_claim.CLAIM_ONE if one else sql_claim.CLAIM_ANY, params)
+        if row is None or row[0] is not None:
+            return row
+        _limited_until = clock.monotonic() + LIMITED_SECONDS
+    return _one_planned(sql_claim.CLAIM_ONE_LIMITED if one else sql_claim.CLAIM_ANY_LIMITED, params)
 
 
 def take_place(claim: Claim, kind: str, key: str, waited: bool) -> tuple[int | None, bool]:
@@ -359,9 +373,7 @@ def _commit(params: dict[str, Any], step: StepCommit) -> Row | None:
     """The step's statement, with its audit entries and what it took back in the same transaction, if any."""
     undone = [*step.undone, *(row["undoes"] for row in step.changed_calls if row.get("undoes"))]
     with one_commit("commit", alone=not (step.audits or undone)):
-        row = _one_planned(
-            sql.COMMIT_STEP_FREEING if params["places"] else sql.COMMIT_STEP, params
-        )
+        row = _one_planned(sql.COMMIT_STEP_FREEING if params["places"] else sql.COMMIT_STEP, params)
         if row is not None and undone:
             taken_back(undone)
         if row is not None and step.audits:

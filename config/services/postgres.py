@@ -25,7 +25,7 @@ INITDB_S = 60.0
 
 SETTINGS: Mapping[str, str] = {
     "listen_addresses": "",
-    "max_connections": "100",
+    "max_connections": "300",
     "shared_buffers": "128MB",
     "max_wal_size": "512MB",
     "timezone": "UTC",

@@ -15,7 +15,9 @@ from runtime_core.models import Quota, QuotaKind
 from runtime_core.sql_claim import FREE_LEFT
 from runtime_core.transactions import one_commit
 
-# Every claim writes to this table, so each is over or has not begun: it sees the quota as it was or as it is.
+# Every claim writes leases, so each is over or has not begun: it sees the quotas as they were or as they are.
+_NO_CLAIM = "LOCK TABLE run_lease, permit IN SHARE ROW EXCLUSIVE MODE"
+# Under quotas every claim writes permits, too: enough where only the places of one change.
 _ALONE = "LOCK TABLE permit IN SHARE ROW EXCLUSIVE MODE"
 
 _ADOPT = """
@@ -67,7 +69,7 @@ def apply(quota: Quota) -> None:
     """Make the places as many as the quota says, in the caller's transaction."""
     params: dict[str, Any] = {"quota": quota.pk, "key": quota.key, "count": 0}
     with connection.cursor() as cursor:
-        cursor.execute(_ALONE)
+        cursor.execute(_NO_CLAIM)
         whose = _WHOSE.get(QuotaKind(quota.kind))
         if whose:
             cursor.execute(_ADOPT.format(whose=whose), params)

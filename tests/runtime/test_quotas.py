@@ -226,12 +226,17 @@ def test_priority_goes_first_within_a_project_over_all_its_agents(world: World) 
     assert queue.places([fresh(run) for run in runs]) == {}
 
 
-def test_the_claim_reads_its_index_however_long_the_queue_is(world: World) -> None:
+@pytest.mark.parametrize(
+    "statement", [sql_claim.CLAIM_ANY, sql_claim.CLAIM_ANY_LIMITED], ids=["free", "limited"]
+)
+def test_the_claim_reads_its_index_however_long_the_queue_is(
+    world: World, statement: str
+) -> None:
     pile(world, world.agent(ENDS, name="a"), 1_500)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE run, quota, permit, project_queue")
         cursor.execute(
-            "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + sql_claim.CLAIM_ANY,
+            "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + statement,
             {"worker": "w", "lease_seconds": 30},
         )
         plan = cursor.fetchone()[0][0]["Plan"]
@@ -241,7 +246,9 @@ def test_the_claim_reads_its_index_however_long_the_queue_is(world: World) -> No
         for child in node.get("Plans", []):  # type: ignore[attr-defined]
             yield from nodes(child)
 
-    scans = [n for n in nodes(plan) if n.get("Relation Name") == "run" and "Scan" in str(n["Node Type"])]
+    scans = [
+        n for n in nodes(plan) if n.get("Relation Name") == "run" and "Scan" in str(n["Node Type"])
+    ]
     assert {n["Index Name"] for n in scans if "Index" in str(n["Node Type"])} >= {"run_to_claim"}
     assert all("Seq" not in str(n["Node Type"]) for n in scans), scans
     assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 200
