@@ -87,6 +87,9 @@ def start_run(
             metadata=clean,
             priority=urgency,
         )
+        news = compensation.news_of(thread) if thread_id else ""
+        if news:
+            new_run.say(run, news)
         new_run.say(run, text)
         seq = new_run.announce_created(run)
         _audit("run.started", actor, run, agent=agent, agent_version=chosen.current.number)

@@ -23,7 +23,7 @@ from runtime_core.gateway import messages as wire
 from runtime_core.ids import new_id
 from runtime_core.models import Checkpoint, Message, Run, Thread, ToolCall
 from runtime_core.run_limits import requested
-from runtime_core.sanitize import canonical
+from runtime_core.sanitize import canonical, clip
 from runtime_core.states import CallStatus, CheckpointReason, RunStatus
 from runtime_core.tools import ledger, registry
 from runtime_core.transactions import one_commit
@@ -32,6 +32,7 @@ from runtime_core.values import SYSTEM, Actor, Audit, Effect
 BATCH = 50
 MOST_CALLS = 500
 _ENDED_BADLY = (RunStatus.FAILED.value, RunStatus.CANCELLED.value, RunStatus.TIMED_OUT.value)
+_TOLD = 50
 _LASTING = (Effect.ONCE.value, Effect.COMPENSATABLE.value, Effect.IDEMPOTENT.value)
 _MAY_HAVE_HAPPENED = (
     CallStatus.EXECUTING.value,
@@ -88,6 +89,19 @@ def begin_due() -> list[Run]:
         "id", flat=True
     )
     return [made for run_id in list(due[:BATCH]) if (made := _begin_one(run_id))]
+
+
+def news_of(thread: Thread) -> str:
+    """What was taken back since the thread's last message, for the model to read; empty if nothing was."""
+    last = Message.objects.filter(thread=thread).order_by("-position").values("created_at")[:1]
+    calls = ToolCall.objects.filter(
+        run__thread=thread,
+        status=CallStatus.COMPENSATED.value,
+        undone_by__status=CallStatus.SUCCEEDED.value,
+        undone_by__ended_at__gt=last,
+    ).order_by("started_at")[:_TOLD]
+    done = [f"{call.tool} {clip(canonical(call.args_redacted), 300)[0]}" for call in calls]
+    return f"[Since then this was taken back, and holds no more: {'; '.join(done)}]" if done else ""
 
 
 def refuse_retry(run: Run) -> None:

@@ -76,7 +76,8 @@ def test_the_mark_survives_a_lost_worker_and_a_later_run_of_the_thread(
     with monkeypatch.context() as patched, pytest.raises(Killed):
         patched.setattr(model_step.compaction, "fitting", die_late)
         drive(run)
-    mark = Checkpoint.objects.filter(run=run, reason="compaction").latest("id")
+    marks = Checkpoint.objects.filter(run=run, reason="compaction")
+    mark, count = marks.latest("id"), marks.count()
     before = len(sent)
     expire_lease(run)
     run = drive(fresh(run), "heir")
@@ -84,6 +85,7 @@ def test_the_mark_survives_a_lost_worker_and_a_later_run_of_the_thread(
     assert run.status == "completed", run.error
     assert sent[before][-1].parts and len(sent[before]) < 2 + 2 * 10
     assert Checkpoint.objects.filter(run=run).latest("id").state["cut"] >= mark.state["cut"]
+    assert marks.count() == count, "the heir goes on from the mark and makes none of its own"
 
     again = drive(world.start([{"text": "Hello."}], thread_id=run.thread_id, context_tokens=10_000))
     assert (again.status, again.output) == ("completed", "Hello.")

@@ -11,7 +11,7 @@ from django.test import Client
 from runtime_core import commands
 from runtime_core.errors import IllegalTransition, InvalidPayload
 from runtime_core.loop import compensation
-from runtime_core.models import Interrupt, Run, ToolCall
+from runtime_core.models import Interrupt, Message, Run, ToolCall
 from runtime_core.scheduling import reconcile
 from tests.runtime.tools import at_point, effects
 from tests.runtime.world import (
@@ -139,6 +139,11 @@ def test_a_failed_run_is_taken_back_and_cannot_be_retried_then(world: World) -> 
 
     with pytest.raises(IllegalTransition, match="taken back"):
         commands.retry_run(actor(world.alice), run)
+    for told in (1, 0):
+        again = drive(world.start([{"text": "I see."}], thread_id=run.thread_id))
+        assert again.status == "completed", again.error
+        heard = [str(m.body) for m in Message.objects.filter(run=again)]
+        assert sum("this was taken back" in body and '"place' in body for body in heard) == told
     assert effects() == ["book:a", "cancel:a"]
 
 
@@ -194,6 +199,24 @@ def test_a_crash_while_taking_back_asks_a_person_and_does_nothing_twice(
     assert undone_of(run) == ["compensated", "compensated"]
     assert [e for e in effects() if e.startswith("cancel")] == ["cancel:b", "cancel:a"]
     statuses(made)
+
+
+@pytest.mark.faults
+def test_taking_back_that_is_harmless_to_repeat_is_repeated_with_its_key(
+    world: World, zygote: Zygote
+) -> None:
+    turns = [{"calls": [call("hold_seat", seat="7")]}, {"text": "Held."}]
+    run = drive(world.start(turns))
+    made = commands.compensate_run(actor(world.alice), run)
+    at_point("kill", "after-release").touch()
+    assert zygote.drive(made.id)["signal"] == 9
+    expire_lease(made)
+    made = drive(fresh(made), "heir")
+
+    assert made.status == "completed", made.error
+    [row], [held] = calls(made), calls(run)
+    assert (row.attempts, row.effect, held.status) == (2, "idempotent", "compensated")
+    assert effects() == ["hold:7", f"release:{row.idempotency_key}:{held.idempotency_key}"]
 
 
 @pytest.mark.faults

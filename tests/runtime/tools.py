@@ -164,3 +164,21 @@ def _unbook(ctx: ToolContext, result: object, place: str) -> str:
     _happen(f"cancel:{place}")
     _pause("after-unbook")
     return f"cancelled {place}"
+
+
+def _release(ctx: ToolContext, result: object, seat: str) -> str:
+    line = f"release:{ctx.idempotency_key}:{ctx.undoes_key}"
+    if line not in effects():
+        _happen(line)
+    _pause("after-release")
+    return "released"
+
+
+@tool(
+    risk="low", effect="compensatable", timeout=60,
+    compensate=_release, compensate_effect="idempotent",
+)
+def hold_seat(ctx: ToolContext, seat: str) -> str:
+    """Hold a seat until it is released."""
+    _happen(f"hold:{seat}")
+    return f"held {seat}"

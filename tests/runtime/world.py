@@ -45,7 +45,8 @@ class World:
             "script": str(script(turns, chunk_ms=chunk_ms)),
             "instructions": "Do as the script says.",
             "tools": ["ledger_append", "note", "look", "wait_for_stop", "fail", "say", "charge",
-                      "lose_connection", "record", "ask_human", "order", "book"],
+                      "lose_connection", "record", "ask_human", "order", "book",
+                      "hold_seat"],
             "permissions": {"*": "allow", "ledger_append": "ask"},
         }
         if "model" in more:
