@@ -83,8 +83,7 @@ def _begin(raw: psycopg.Connection[Row]) -> None:
 
 def _answer(raw: psycopg.Connection[Row], text: str, values: Sequence[Any]) -> list[Row]:
     known: dict[str, bytes] = raw.__dict__.setdefault("_interlock_prepared", {})
-    encoded = [_encoded(value) for value in values]
-    formats = [1 if isinstance(value, bytes) else 0 for value in values]
+    encoded, formats = _encoded(values)
     result = _run(raw.pgconn, known, text, encoded, formats)
     if result.status != pq.ExecStatus.TUPLES_OK:
         raise _error(raw.pgconn, result)
@@ -110,25 +109,51 @@ def _run(
     return session.exec_prepared(name, encoded, formats)  # type: ignore[arg-type]  # None is NULL
 
 
-def _encoded(value: Any) -> bytes | None:
-    """The value as libpq takes it; bytes go as they are, everything else as text."""
-    if value is None or isinstance(value, bytes):
-        return value
-    if isinstance(value, str):
-        if "\0" in value:
-            raise psycopg.DataError("PostgreSQL cannot hold NUL in a text")
-        return value.encode()
-    if isinstance(value, list):
-        return b"{%s}" % b",".join(_ENCODERS[type(item)](item) for item in value)
-    return _ENCODERS[type(value)](value)
+def _encoded(values: Sequence[Any]) -> tuple[list[bytes | None], list[int]]:
+    """The values as libpq takes them, and the format of each: bytes go as they are, everything else as text."""
+    encoded, formats = [], []
+    for value in values:
+        encode = _ENCODERS.get(type(value)) or _inherited(value)
+        encoded.append(encode(value))
+        formats.append(1 if encode is _bytes else 0)
+    return encoded, formats
 
 
-_ENCODERS: dict[type, Callable[[Any], bytes]] = {
-    bool: lambda value: b"t" if value else b"f",
+def _inherited(value: Any) -> Callable[[Any], bytes | None]:
+    for kind in (bytes, str, int):
+        if isinstance(value, kind):
+            return _ENCODERS[kind]
+    raise TypeError(f"a {type(value).__name__} is no value of a prepared statement")
+
+
+def _bytes(value: bytes) -> bytes:
+    return value
+
+
+def _text(value: str) -> bytes:
+    if "\0" in value:
+        raise psycopg.DataError("PostgreSQL cannot hold NUL in a text")
+    return value.encode()
+
+
+def _list(value: list[Any]) -> bytes:
+    """Numbers and ids alone: a text would have to be quoted."""
+    return b"{%s}" % b",".join(_NUMBERS[type(item)](item) for item in value)
+
+
+_NUMBERS: dict[type, Callable[[Any], bytes]] = {
     int: lambda value: b"%d" % value,
-    float: lambda value: repr(value).encode(),
     uuid.UUID: lambda value: value.hex.encode(),
+}
+_ENCODERS: dict[type, Callable[[Any], bytes | None]] = {
+    **_NUMBERS,
+    type(None): lambda value: None,
+    bytes: _bytes,
+    str: _text,
+    bool: lambda value: b"t" if value else b"f",
+    float: lambda value: repr(value).encode(),
     dt.datetime: lambda value: value.isoformat().encode(),
+    list: _list,
 }
 
 

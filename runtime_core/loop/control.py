@@ -111,9 +111,10 @@ class Watch:
             # A run that is through within this time costs no look: its own commits read the wishes too.
             signal.wait(limits().cancel_poll_seconds)
             holds = self._held()
+            if not holds:
+                continue
             try:
-                if holds:
-                    self._look(holds)
+                self._look(holds)
                 if clock.monotonic() - renewed_at >= limits().heartbeat_seconds:
                     self._renew(holds)
                     renewed_at = clock.monotonic()
