@@ -211,14 +211,14 @@ def test_the_child_of_a_run_that_is_gone_is_stopped(world: World) -> None:
 def test_a_child_may_spend_no_more_than_its_parents_share_and_its_parent_pays(world: World) -> None:
     worker_agent(world, [{"text": "did {{n}}", "usage": {"input_tokens": 300, "output_tokens": 7}}],
                  limits={"max_tokens": 1_000_000, "max_steps": 900, "deadline_s": 86_400})
-    run = supervisor(world, "1", "2", limits={"max_tokens": 10_000, "max_steps": 9, "deadline_s": 60})
+    run = supervisor(world, "1", "2", limits={"max_tokens": 10_000, "max_steps": 9, "deadline_s": 600})
     Run.objects.filter(id=run.id).update(priority=3)
     run = drive(run)
     left = 10_000 - run.input_tokens - run.output_tokens
     first, second = family(run)
     assert first.max_tokens == left // 2 and second.max_tokens == left - left // 2
     assert (first.priority, second.priority) == (3, 3)
-    assert first.max_steps < 9 and first.deadline_s <= 60
+    assert first.max_steps < 9 and first.deadline_s <= 600
     go_on()
     run, first = fresh(run), fresh(first)
     assert run.status == "completed", run.error
