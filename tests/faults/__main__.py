@@ -6,6 +6,7 @@ Without arguments both tiers run. `--mutants` gives the core one defect after th
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -26,9 +27,9 @@ def main() -> int:
 
     from tests.faults.stage import stage
 
-    with stage():
+    with stage() as services:
         from tests.conftest import environment
-        from tests.faults import fast, mutants
+        from tests.faults import fast, mutants, slow
         from tests.runtime.world import make_world
         from tests.runtime.zygote import Zygote
 
@@ -44,6 +45,9 @@ def main() -> int:
                 failed += fast.matrix(
                     make_world(), zygote, asked.seed, everything=asked.everything, only=asked.only
                 )
+            if asked.tier in ("slow", "all") and not asked.only:
+                env = {**environment(), "INTERLOCK_TEST_LIMITS": json.dumps(slow.SHORT)}
+                failed += slow.run(services, make_world(), env, asked.seed, asked.seconds)
             return min(failed, 100)
         finally:
             zygote.close()

@@ -83,6 +83,9 @@ def _hunt(scene: Scene, points: list[str], seed: int) -> str | None:
 
 
 def _in_turn(found: list[Section]) -> Iterator[tuple[Section, Case]]:
+    """One case of each section after the other; the walks, which take longest, at the end."""
     rows = [[(section, case) for case in section.cases] for section in found]
+    *rows, walks = rows
     for row in itertools.zip_longest(*rows):
         yield from (pair for pair in row if pair is not None)
+    yield from walks

@@ -53,8 +53,7 @@ QUERIES: dict[str, str] = {
     "4 a call is executing in a run that nobody will go on with": """
         SELECT run.id FROM run JOIN tool_call ON run_id = run.id
         WHERE {runs} AND tool_call.status = 'executing'
-            AND run.status NOT IN ('running', 'pending', 'waiting', 'paused')
-            AND NOT (run.status = 'failed' AND (run.error->>'retryable')::bool)""",
+            AND run.status IN ('completed', 'cancelled', 'interrupted')""",
     "4 two calls of a run are in doubt at once": """
         SELECT run.id FROM run JOIN tool_call ON run_id = run.id
         WHERE {runs} AND tool_call.status = 'executing' GROUP BY run.id HAVING count(*) > 1""",

@@ -15,8 +15,9 @@ from django.db import connection
 
 from runtime_core import decisions, sql, transitions
 from runtime_core.loop import continuation, drive, model_step, tool_step
-from runtime_core.models import Interrupt, Run, ToolCall
+from runtime_core.models import Interrupt
 from runtime_core.states import CallStatus, RunStatus
+from runtime_core.transactions import one_commit
 from runtime_core.transitions import Seen, StepCommit
 
 Patch = tuple[Any, str, Any]
@@ -35,17 +36,25 @@ def _without(statement: str, *conditions: str) -> str:
     return statement
 
 
+def _step_statements(change: Callable[[str], str]) -> list[Patch]:
+    """Both forms of the step's statement, changed."""
+    names = ("COMMIT_STEP", "COMMIT_STEP_FREEING")
+    changed = {name: change(getattr(sql, name)) for name in names}
+    assert all(changed[name] != getattr(sql, name) for name in names), "there is nothing to change"
+    return [(sql, name, text) for name, text in changed.items()]
+
+
 def no_epoch() -> list[Patch]:
     """A worker's writes ask only for a running run."""
     return [
         (sql, "APPEND_EVENTS", _without(sql.APPEND_EVENTS, _EPOCH)),
-        (sql, "COMMIT_STEP", _without(sql.COMMIT_STEP, _EPOCH)),
+        *_step_statements(lambda text: _without(text, _EPOCH)),
     ]
 
 
 def no_guard_on_steps() -> list[Patch]:
     """A step is written whatever version and epoch the run has."""
-    return [(sql, "COMMIT_STEP", _without(sql.COMMIT_STEP, _EPOCH, _VERSION))]
+    return _step_statements(lambda text: _without(text, _EPOCH, _VERSION))
 
 
 def no_epoch_in_heartbeats() -> list[Patch]:
@@ -116,7 +125,8 @@ def new_key_each_attempt() -> list[Patch]:
 
     def context(work: Any, hold: Any, call: Any, *rest: Any) -> Any:
         ctx = real(work, hold, call, *rest)
-        object.__setattr__(ctx, "idempotency_key", f"{call.idempotency_key}-{work.claim.epoch}")
+        if call.attempts > 1:
+            object.__setattr__(ctx, "idempotency_key", f"{call.idempotency_key}-{call.attempts}")
         return ctx
 
     return [(tool_step, "_context", context)]
@@ -159,41 +169,30 @@ def question_after_the_pause() -> list[Patch]:
     real = transitions.commit_step
 
     def commit(claim: Any, seen: Seen, step: StepCommit) -> Seen:
-        after = real(claim, seen, dataclasses.replace(step, interrupts=()))
-        if step.interrupts:
-            _store(claim, step.interrupts)
+        if not step.interrupts:
+            return real(claim, seen, step)
+        after = real(claim, seen, dataclasses.replace(step, interrupts=(), audits=()))
+        _store(claim, step)
         return after
 
     return [(transitions, "commit_step", commit)]
 
 
-def _store(claim: Any, rows: Any) -> None:
-    from django.utils import timezone
-
-    from runtime_core.transactions import one_commit
-
-    with one_commit("late"):
-        run = Run.objects.get(id=claim.run_id)
-        for row in rows:
-            Interrupt.objects.create(
-                id=row["id"],
-                project_id=run.project_id,
-                run=run,
-                tool_call_id=row["tool_call"],
-                kind=row["kind"],
-                digest=row["digest"],
-                risk=row["risk"],
-                reason=row["reason"],
-                detail=row["detail"],
-                expires_at=timezone.now() + timezone.timedelta(hours=1),
-            )
+def _store(claim: Any, step: StepCommit) -> None:
+    asked = sql.COMMIT_STEP.split("asked AS (")[1].split("), saved AS (")[0]
+    with one_commit("late"), connection.cursor() as cursor:
+        cursor.execute(
+            f"WITH moved AS (SELECT id, project_id FROM run WHERE id = %(run)s) {asked}",  # noqa: S608
+            {"run": claim.run_id, "interrupts": transitions._dump(step.interrupts)},
+        )
+        transitions.ports.audit().record(step.audits)
 
 
 def lease_kept_while_a_person_thinks() -> list[Patch]:
     """A worker stays bound to a run that waits."""
-    statement = sql.COMMIT_STEP.replace("AND %(to)s::text <> 'running'", "AND %(ended)s")
-    assert statement != sql.COMMIT_STEP
-    return [(sql, "COMMIT_STEP", statement)]
+    return _step_statements(
+        lambda text: text.replace("AND %(to)s::text <> 'running'", "AND %(ended)s")
+    )
 
 
 def locks_turned_round() -> list[Patch]:
@@ -209,17 +208,13 @@ def locks_turned_round() -> list[Patch]:
 
 def decided_twice() -> list[Patch]:
     """A settled interrupt takes another decision."""
-    from approvals import commands
+    from approvals import commands, entry
 
-    def decide(actor: Any, interrupt: Any, opinion: Any, token_project: Any) -> Any:
-        from runtime_core.transactions import one_commit
+    def late(actor: Any, interrupt: Any, opinion: Any, *rest: Any) -> Any:
+        with one_commit("late"):
+            return commands._vote(actor, entry.lock(interrupt), opinion, False, False)
 
-        with one_commit("decide"):
-            locked = decisions.lock(interrupt.id)
-            commands.Decision.objects.filter(interrupt=interrupt).delete()
-            return commands._settle(actor, locked, opinion)
-
-    return [(commands, "_decide", decide), (decisions, "check_current", lambda *_: None)]
+    return [(commands, "_answer_late", late), (decisions, "check_current", lambda *_, **__: None)]
 
 
 def unknown_commit_sent_again() -> list[Patch]:
@@ -240,22 +235,17 @@ def unknown_commit_taken_for_done() -> list[Patch]:
         row = transitions._one(sql.READ_BACK, {"run": claim.run_id})
         return row[:4] if row else None
 
-    real = transitions._append
-
-    def append(params: Any) -> Any:
-        return real(params)
-
-    return [(transitions, "_settle", settle), (transitions, "_append", append)]
+    return [(transitions, "_settle", settle)]
 
 
 def audit_in_a_commit_of_its_own() -> list[Patch]:
     """What happened first, its audit entry later."""
     real = transitions._commit
 
-    def commit(params: Any, audits: Any) -> Any:
-        row = real(params, ())
-        if row is not None and audits:
-            transitions.ports.audit().record(audits)
+    def commit(params: Any, step: StepCommit) -> Any:
+        row = real(params, dataclasses.replace(step, audits=()))
+        if row is not None and step.audits:
+            transitions.ports.audit().record(step.audits)
         return row
 
     return [(transitions, "_commit", commit)]
@@ -272,7 +262,6 @@ def approval_not_needed_any_more_after_a_crash() -> list[Patch]:
             for r in rows
         ]
 
-    assert ToolCall
     return [(tool_step.ledger, "load", load)]
 
 

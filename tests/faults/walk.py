@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import traceback
 from collections.abc import Callable
 from functools import partial
 
@@ -46,6 +47,7 @@ def _walk(scene: Scene, number: int) -> list[str]:
     try:
         take(scene.world, number)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
-        moves = list(getattr(error, "__notes__", []))
-        return [f"{type(error).__name__}: {error}", *moves]
+        *_, last = traceback.extract_tb(error.__traceback__)
+        moves = [note for note in getattr(error, "__notes__", []) if "everything_holds" not in note]
+        return [f"{type(error).__name__} at line {last.lineno}: {last.line}: {error}", *moves]
     return []

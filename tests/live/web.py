@@ -23,7 +23,7 @@ from runtime_core.transitions import NewEvent
 class Web:
     """One web process."""
 
-    def __init__(self, env: dict[str, str]) -> None:
+    def __init__(self, env: dict[str, str], output: int | None = None) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
@@ -32,6 +32,8 @@ class Web:
         self.process = subprocess.Popen(
             [*command, "-p", str(self.port), "config.asgi:application"],
             env={**env, "INTERLOCK_PART": "web", "SECRET_KEY": env["SECRET_KEY"]},
+            stdout=output,
+            stderr=output,
         )
         wait_until(self._answers, 30)
 

@@ -124,6 +124,22 @@ def test_a_worker_that_sleeps_inside_a_transaction_is_cut_off(world: World, zygo
     assert [e.type for e in events(run)].count("done") == 1
 
 
+def test_b4_a_worker_that_was_cut_off_in_a_nap_commits_its_step_again(
+    world: World, zygote: Zygote
+) -> None:
+    run = world.start([{"text": "hello"}])
+    sooner = "SET idle_in_transaction_session_timeout = 200"
+    sleeper = zygote.drive(run.id, at=0, action="stop", only="commit.inside", sql=sooner)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM run WHERE id = %s FOR UPDATE", [run.id])  # until it is cut off
+    assert fresh(run).status == "running"
+
+    zygote.wait(sleeper["stopped"], long=False)
+
+    assert (fresh(run).status, fresh(run).error) == ("completed", None)
+    assert [e.type for e in events(run)].count("done") == 1
+
+
 def test_every_write_of_a_worker_needs_its_epoch(world: World) -> None:
     run = world.start([{"text": "x"}])
     claimed = transitions.claim("old", run.id)
