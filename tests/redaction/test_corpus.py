@@ -119,9 +119,30 @@ def test_texts_as_agents_meet_them() -> None:
     assert changed == []
 
 
+_VALUES = [f"Kx{n}7pQ{n}zz!" for n in range(40)]
+LONG_COLUMNS = [
+    "Here it is:\n\n| n | pw | what it is for |\n|---|:--|---|\n"
+    + "".join(f"| {n} | {value} | the account number {n} |\n" for n, value in enumerate(_VALUES))
+    + "\nThat is all of it.",
+    "id,password,note\n"
+    + "".join(f"{n},{value},fine\n" for n, value in enumerate(_VALUES))
+    + "end",
+    "INSERT INTO users (id, password) VALUES "  # noqa: S608
+    + ", ".join(f"({n}, '{value}')" for n, value in enumerate(_VALUES))
+    + ";\nSELECT 1;",
+]
+
+
+def test_no_value_of_a_long_column_is_left() -> None:
+    for text in LONG_COLUMNS:
+        shown = ENGINE.text(text)
+        assert [value for value in _VALUES if value in shown] == []
+        assert shown.count("[REDACTED:password") == len(_VALUES)
+
+
 @pytest.mark.parametrize("size", [1, 3, 17, 200])
 def test_columns_come_out_of_a_stream_as_out_of_the_whole(size: int) -> None:
-    for text, _ in transcripts.POSITIVES:
+    for text in [*(text for text, _ in transcripts.POSITIVES), *LONG_COLUMNS]:
         stream = ENGINE.stream()
         pieces = [text[n : n + size] for n in range(0, len(text), size)]
         assert "".join(map(stream.feed, pieces)) + stream.end() == ENGINE.text(text)
