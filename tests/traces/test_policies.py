@@ -87,6 +87,13 @@ def test_rules_hold_in_their_scope_and_on_their_surfaces_and_everywhere_where_it
     )
 
 
+def test_an_exception_for_everything_holds_where_nobody_said_whose_it_is() -> None:
+    policy("mail", ("allow", "mail", r"ann@example\.org"))
+    current.forget()
+    assert redactor().text(NOTE) == NOTE
+    assert redactor().on("log").text("to bo@example.org") == "to [REDACTED:email]"
+
+
 def test_no_policy_lets_a_secret_through(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MARINA_PHRASE", "correct horse and battery")
     policy(

@@ -7,7 +7,7 @@ import logging
 import os
 import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from runtime_core.scope import Scope
 from traces.models import RedactionPolicy, RedactionRule
@@ -46,6 +46,13 @@ class Policy:
         return self.scope != "agent" or scope.agent in (self.agent, None)
 
 
+    def rules_in(self, scope: Scope | None) -> Rules:
+        """Its rules there. An exception of one project is none where nobody has said whose data it is."""
+        if scope is not None or self.scope == "global":
+            return self.rules
+        return replace(self.rules, allowed=())
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """All policies in force at one version."""
@@ -57,16 +64,14 @@ class Snapshot:
     _made: dict[tuple[str, Scope | None], Rules] = field(default_factory=dict)
 
     def rules(self, surface: str, scope: Scope | None) -> Rules:
-        """The rules that hold for a surface and a scope; no exception holds where the scope is unknown."""
+        """The rules that hold for a surface and a scope."""
         if not self.policies:
             return _NONE
         made = self._made.get((surface, scope))
         if made is None:
             if len(self._made) >= _KEPT:
                 self._made.clear()
-            made = _together(p.rules for p in self.policies if p.holds(scope, surface))
-            if scope is None:
-                made = Rules(made.texts, made.keys, (), made.known)
+            made = _together(p.rules_in(scope) for p in self.policies if p.holds(scope, surface))
             self._made[(surface, scope)] = made
         return made
 
