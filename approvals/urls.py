@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from approvals import sharing_views, side_views, views
+from approvals import sharing_views, side_views, together_views, views
 from approvals.notify import views as notify
 
 urlpatterns = [
@@ -13,6 +13,7 @@ urlpatterns = [
     path("inbox/<uuid:interrupt_id>/share/", sharing_views.share, name="interrupt-share"),
     path("inbox/remembered/", sharing_views.remembered, name="remembered"),
     path("inbox/delegations/", sharing_views.delegations, name="delegations"),
+    path("inbox/together/", together_views.review, name="together"),
     path("inbox/views/", sharing_views.views, name="saved-views"),
     path("inbox/<uuid:interrupt_id>/undo/", side_views.undo, name="interrupt_undo"),
     path("inbox/<uuid:interrupt_id>/override/", side_views.override, name="interrupt_override"),
