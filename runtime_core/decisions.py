@@ -41,7 +41,7 @@ from runtime_core.states import (
 )
 from runtime_core.tools import ledger, registry
 from runtime_core.tools.builtin.question import MODEL_FAILED
-from runtime_core.tracing import settled_span
+from runtime_core.tracing import decision_span, settled_span
 from runtime_core.transactions import one_commit
 from runtime_core.transitions import NewEvent
 from runtime_core.values import SYSTEM, Actor, Audit, Json
@@ -246,8 +246,12 @@ def _close(
         cause = "expired" if status is InterruptStatus.EXPIRED else "decided"
         transitions.move(run.id, RunStatus.PENDING, cause)
         wake_run(run.id)
-    transaction.on_commit(lambda: ports.spans().write([settled_span(interrupt)]))
+    transaction.on_commit(lambda: _tell_trace(interrupt))
     return interrupt
+
+
+def _tell_trace(interrupt: Interrupt) -> None:
+    ports.spans().write([settled_span(interrupt), decision_span(interrupt)])
 
 
 def _result_event(call: ToolCall) -> NewEvent:

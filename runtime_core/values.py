@@ -190,8 +190,8 @@ class Audit:
 class Span:
     """One timed thing of a trace. `ended_at` None means it is still open; the same id again closes it.
 
-    `kind`: run, step, llm, tool, interrupt, decision, checkpoint, sandbox. `status`: open, ok, error, cancelled,
-    abandoned. Times are aware UTC. `input` and `output` are redacted by the sink before they are stored.
+    `kind`: run, step, llm, tool, mcp, subagent, compensate, sandbox, interrupt, decision, checkpoint.
+    `status`: open, ok, error, cancelled, abandoned. Times are aware UTC. The sink redacts before it stores.
     """
 
     id: uuid.UUID

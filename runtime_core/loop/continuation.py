@@ -137,7 +137,9 @@ def ask(work: Work, result: Continuation) -> None:
         if kind is InterruptKind.DRIFT:
             row["detail"]["changes"] = binding.changes_since(work, call, now, under)
         result.interrupts.append(row)
-        result.spans.append(asked_span(work.run_id, row, call.tool, clock.now(), work.claim.epoch))
+        result.spans.append(
+            asked_span(work.run_id, row, call.tool, call.step, clock.now(), work.claim.epoch)
+        )
         data = {"id": row["id"], "kind": kind.value, "tool": call.tool}
         result.events.append(NewEvent("interrupt", data, call.step))
         result.audits.append(

@@ -16,7 +16,16 @@ from runtime_core.engines.port import AskModel, RunCall, RunNode
 from runtime_core.errors import Fenced, InterlockError, StateUnusable, WorkerLost
 from runtime_core.events.publish import announce, announce_soon
 from runtime_core.limits import limits
-from runtime_core.loop import budget, model_step, node_step, parked, restore, stopping, tool_step
+from runtime_core.loop import (
+    budget,
+    model_step,
+    node_step,
+    parked,
+    restore,
+    spans,
+    stopping,
+    tool_step,
+)
 from runtime_core.loop.continuation import ended_audit, follow
 from runtime_core.loop.control import Hold, watch
 from runtime_core.loop.ending import end
@@ -25,18 +34,11 @@ from runtime_core.loop.work import Work
 from runtime_core.models import Run
 from runtime_core.states import PARKED, CallStatus, RunStatus
 from runtime_core.tools import ledger
-from runtime_core.tracing import run_span
+from runtime_core.tracing import ended_run_span, run_span
 from runtime_core.transitions import StepCommit
 from runtime_core.values import Claim, Json
 
 log = structlog.get_logger(__name__)
-
-_SPAN_STATUS = {
-    RunStatus.COMPLETED: "ok",
-    RunStatus.FAILED: "error",
-    RunStatus.TIMED_OUT: "error",
-    RunStatus.CANCELLED: "cancelled",
-}
 
 
 def advance(worker: str, run_id: uuid.UUID | None = None) -> bool:
@@ -90,10 +92,13 @@ def _drive_loaded(claim: Claim, hold: Hold, run: Run) -> None:
     ports.spans().write([run_span(run, claim.epoch)])
     try:
         _refuse_crash_loop(run)
+        began_at = clock.now()
         work = restore.restore(claim, run)
     except InterlockError as error:
         _stop_unrestored(claim, run, error)
         return
+    if run.steps:
+        spans.restored(work, began_at)
     outcome: Outcome = Go()
     while isinstance(outcome, Go):
         outcome = _step(work, hold)
@@ -200,7 +205,7 @@ def _status(work: Work) -> RunStatus:
 
 def _ended(run: Run, claim: Claim, status: RunStatus) -> None:
     """The trace has its end, and whoever waits for the run goes on."""
-    _close_run_span(run, claim, status)
+    ports.spans().write([ended_run_span(run, status, claim.epoch)])
     if run.is_child and run.parent_id:
         stopping.wake_parent(run.parent_id)
 
@@ -247,7 +252,3 @@ def _fail_broken(claim: Claim) -> None:
             _stop_unrestored(claim, run, InterlockError(text))
     except (Fenced, DatabaseError):
         log.warning("run.broken_unsaved")
-
-
-def _close_run_span(run: Run, claim: Claim, status: RunStatus) -> None:
-    ports.spans().write([run_span(run, claim.epoch, clock.now(), _SPAN_STATUS[status])])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pydantic_ai.messages import ModelMessage
 
-from runtime_core import clock, gateway, ports
+from runtime_core import gateway, ports
 from runtime_core.checkpoints import snapshot
 from runtime_core.errors import ContextTooLong, ModelError, ModelProtocolError, ModelRefused
 from runtime_core.gateway import Answer, ModelCall, StreamStopped, TextDelta
 from runtime_core.gateway import messages as wire
 from runtime_core.ids import new_id
 from runtime_core.limits import limits
-from runtime_core.loop import budget, compaction, escalation, places, retry
+from runtime_core.loop import budget, compaction, escalation, places, retry, spans
 from runtime_core.loop.continuation import Continuation, ended_audit, error_of, follow
 from runtime_core.loop.control import Hold
 from runtime_core.loop.deltas import DeltaWriter
@@ -44,7 +44,7 @@ def take(work: Work, hold: Hold) -> Outcome:
     step = _opened(work)
     request = _results(work)
     call = _model_call(work, request)
-    span = _open_span(work, step, call)
+    span = spans.open_model(work, step, call)
     deltas = DeltaWriter(work, step.index)
     try:
         with outside("model"):
@@ -152,7 +152,7 @@ def _save(
                         "finish_reason": answer.finish_reason,
                         "model": answer.model,
                         "calls": len(calls),
-                        **_differs(work.attempt),
+                        **work.attempt.differs,
                     },
                 )
             ],
@@ -176,7 +176,7 @@ def _save(
     work.weight += sum(map(len, bodies))
     work.calls = after.calls
     work.output = deltas.text
-    _close_span(span, "ok", answer, deltas.text, attempt=work.attempt)
+    spans.close_model(span, "ok", answer, deltas.text, attempt=work.attempt)
     work.attempt = work.attempt.after_success()
     if isinstance(after.outcome, Go) and (work.step is step):
         work.step = None
@@ -219,7 +219,7 @@ def _stopped(
         events=tail,
         usage=usage,
     )
-    _close_span(span, "cancelled", None, deltas.text, usage)
+    spans.close_model(span, "cancelled", None, deltas.text, usage)
     return Stop(hold.reason)
 
 
@@ -231,9 +231,9 @@ def _failed(
     message = ports.redactor().text(error.message)
     again = _again(work, error, failures)
     usage = error.data.get("usage") or Usage()
-    detail = {"error": error.code, "message": message, **_differs(work.attempt)}
+    detail = {"error": error.code, "message": message, **work.attempt.differs}
     told = deltas.finish()
-    _close_span(
+    spans.close_model(
         span, "error", None, deltas.text, usage, error_code=error.code, attempt=work.attempt
     )
     if again is None and escalation.wanted(work, error):
@@ -332,12 +332,6 @@ def _failure_event(
     return NewEvent("error", data, step.index)
 
 
-def _differs(attempt: Attempt) -> dict[str, Json]:
-    """What a step and its span say of a request that was not the agent's plain one."""
-    said: dict[str, Json] = {"fallback": attempt.model} if attempt.model else {}
-    return said | ({"plain_schemas": True} if attempt.plain_schemas else {})
-
-
 def step_row(work: Work, step: OpenStep, status: str, detail: dict[str, Json]) -> dict[str, Json]:
     """A step as `sql.COMMIT_STEP` inserts it."""
     return {
@@ -365,55 +359,3 @@ def result_event(call: CallRecord, step: int) -> NewEvent:
         },
         step,
     )
-
-
-def _open_span(work: Work, step: OpenStep, call: ModelCall) -> Span:
-    span = Span(
-        id=new_id(),
-        run_id=work.run_id,
-        parent_id=work.run_id,
-        kind="llm",
-        name=f"model {call.model or call.script or 'default'}",
-        started_at=step.started_at,
-        epoch=work.claim.epoch,
-        step=step.index,
-    )
-    ports.spans().write([span])
-    return span
-
-
-def _close_span(
-    span: Span,
-    status: str,
-    answer: Answer | None,
-    text: str,
-    usage: Usage | None = None,
-    error_code: str = "",
-    attempt: Attempt | None = None,
-) -> None:
-    attrs: dict[str, Json] = {"error": error_code} if error_code else {}
-    attrs |= _differs(attempt) if attempt else {}
-    if answer:
-        attrs |= {
-            "model": answer.model,
-            "provider": answer.provider,
-            "finish_reason": answer.finish_reason,
-            "first_token_s": answer.first_token_seconds,
-            "calls": [call.tool for call in answer.calls],
-        }
-    closed = Span(
-        id=span.id,
-        run_id=span.run_id,
-        parent_id=span.parent_id,
-        kind=span.kind,
-        name=f"model {answer.model}" if answer else span.name,
-        started_at=span.started_at,
-        ended_at=clock.now(),
-        status=status,
-        epoch=span.epoch,
-        step=span.step,
-        usage=answer.usage if answer else usage or Usage(),
-        attrs=attrs,
-        output=text,
-    )
-    ports.spans().write([closed])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Mapping, Sequence
 
 import structlog
 from pydantic_ai.messages import ModelMessage
 
-from runtime_core import clock, ports
+from runtime_core import ports
 from runtime_core.checkpoints import snapshot
 from runtime_core.checkpoints.graph_state import GraphState, Saved, plain
 from runtime_core.checkpoints.upcast import SCHEMA_VERSION
@@ -18,7 +17,7 @@ from runtime_core.engines.port import RunNode
 from runtime_core.errors import InvalidInput, StateNotPlain
 from runtime_core.gateway import messages as wire
 from runtime_core.ids import new_id
-from runtime_core.loop import budget
+from runtime_core.loop import budget, spans
 from runtime_core.loop.continuation import Continuation, ended_audit, follow
 from runtime_core.loop.control import Hold
 from runtime_core.loop.ending import end
@@ -30,7 +29,7 @@ from runtime_core.states import RunStatus
 from runtime_core.tools import gate, ledger
 from runtime_core.tools.ledger import CallRecord
 from runtime_core.transitions import NewEvent, NodeCommit, StepCommit
-from runtime_core.values import Json, ProposedCall, Span
+from runtime_core.values import Json, ProposedCall
 
 log = structlog.get_logger(__name__)
 
@@ -138,7 +137,7 @@ def _go_on(work: Work, hold: Hold, step: OpenStep, saved: Saved, told: list[NewE
     )
     work.graph = saved.state
     work.calls = []
-    _span(work, step, "ok", span_id=step_id)
+    spans.node(work, step, "ok")
     return Go()
 
 
@@ -209,7 +208,7 @@ def _save(
     work.calls = after.calls
     if work.step is step:
         work.step = None
-    _span(work, step, "ok")
+    spans.node(work, step, "ok")
     return after.outcome
 
 
@@ -237,31 +236,5 @@ def _fail(work: Work, step: OpenStep, told: list[NewEvent], failed: _NodeFailed)
     outcome = Fail(failed.code, message, retryable=True)
     row = step_row(work, step, "failed", {"error": failed.code, "message": message})
     end(work, outcome, steps=[row], events=told)
-    _span(work, step, "error", {"error": failed.code})
+    spans.node(work, step, "error", {"error": failed.code})
     return outcome
-
-
-def _span(
-    work: Work,
-    step: OpenStep,
-    status: str,
-    attrs: Mapping[str, Json] | None = None,
-    span_id: uuid.UUID | None = None,
-) -> None:
-    ports.spans().write(
-        [
-            Span(
-                id=span_id or new_id(),
-                run_id=work.run_id,
-                parent_id=work.run_id,
-                kind="step",
-                name=step.name,
-                started_at=step.started_at,
-                ended_at=clock.now(),
-                status=status,
-                epoch=work.claim.epoch,
-                step=step.index,
-                attrs=attrs or {},
-            )
-        ]
-    )

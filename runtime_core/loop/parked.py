@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
@@ -16,6 +17,7 @@ from runtime_core.models import Interrupt, Message, Run, ToolCall
 from runtime_core.sanitize import canonical
 from runtime_core.states import PARKED, CallStatus, CheckpointReason, InterruptStatus, RunStatus
 from runtime_core.tools import ledger
+from runtime_core.tracing import ended_run_span, settled_span
 from runtime_core.transactions import one_commit
 from runtime_core.values import SYSTEM, Audit
 
@@ -32,6 +34,7 @@ def cancel(run: Run) -> int:
     _answer_calls(run)
     ports.audit().record([ended_audit(run, RunStatus.CANCELLED)])
     told = store.mark(run.id, CheckpointReason.END)
+    end_trace(run, RunStatus.CANCELLED)
     return transitions.move(run.id, RunStatus.CANCELLED, "cancel", events=told)
 
 
@@ -69,8 +72,14 @@ def withdraw(run: Run) -> None:
         interrupt.status = InterruptStatus.WITHDRAWN.value
         interrupt.decided_at = timezone.now()
         interrupt.save(update_fields=["status", "decided_at"])
+        transaction.on_commit(lambda one=interrupt: ports.spans().write([settled_span(one)]))
     if opened:
         ports.audit().record([_withdrawn(interrupt) for interrupt in opened])
+
+
+def end_trace(run: Run, status: RunStatus) -> None:
+    """Close the run's own span once this transaction stands: no worker will."""
+    transaction.on_commit(lambda: ports.spans().write([ended_run_span(run, status)]))
 
 
 def _withdrawn(interrupt: Interrupt) -> Audit:

@@ -43,6 +43,12 @@ class Attempt:
         """The row's own copy."""
         return {"model": self.model, "tries": self.tries, "plain_schemas": self.plain_schemas}
 
+    @property
+    def differs(self) -> dict[str, Json]:
+        """What a step and its span say of a request that was not the agent's plain one."""
+        said: dict[str, Json] = {"fallback": self.model} if self.model else {}
+        return said | ({"plain_schemas": True} if self.plain_schemas else {})
+
     @classmethod
     def of(cls, stored: Mapping[str, Json] | None) -> Self:
         """What such a copy says; the plain request where there is none."""

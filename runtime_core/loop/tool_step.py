@@ -6,12 +6,11 @@ import dataclasses
 import uuid
 from typing import Any
 
-from runtime_core import clock, ports
+from runtime_core import clock
 from runtime_core.checkpoints.recover import Facts, Strategy, strategy
 from runtime_core.errors import ToolError
-from runtime_core.ids import new_id
 from runtime_core.limits import limits
-from runtime_core.loop import binding, children, places
+from runtime_core.loop import binding, children, places, spans
 from runtime_core.loop.continuation import begin_events, follow
 from runtime_core.loop.control import Hold
 from runtime_core.loop.ending import end, wait_for_place
@@ -27,7 +26,7 @@ from runtime_core.tools.ledger import CallRecord
 from runtime_core.tools.registry import Tool
 from runtime_core.transactions import outside
 from runtime_core.transitions import NewEvent, StepCommit
-from runtime_core.values import Json, Span, ToolOutcome, Usage
+from runtime_core.values import Json, ToolOutcome, Usage
 
 
 def take(work: Work, hold: Hold, call: CallRecord) -> Outcome:
@@ -123,19 +122,21 @@ def _facts(call: CallRecord, tool: Tool | None) -> Facts:
 def _perform(work: Work, hold: Hold, call: CallRecord, tool: Tool) -> Outcome:
     step = _opened(work)
     progress = ProgressWriter(work, step.index, call.tool)
-    span = _open_span(work, step, call)
+    span = spans.open_call(work, step, call)
+    context = _context(work, hold, call, tool, progress)
+    context = dataclasses.replace(context, on_command=spans.commands_of(span))
     try:
         with outside("tool"):
             if not work.may_act:
                 return Stop("lost")
-            outcome = _run(tool, call, _context(work, hold, call, tool, progress))
+            outcome = _run(tool, call, context)
     finally:
         progress.close()
     if hold.reason == "lost":
         return Stop("lost")
     ended = call.ended_with(outcome)
     after = _save(work, hold, step, call, ended, CheckpointReason.TOOL_RESULT)
-    _close_span(
+    spans.close_call(
         span, ended
     )  # only now: a worker that lost the run must not close what its heir abandoned
     return after
@@ -165,12 +166,12 @@ def _delegate(work: Work, hold: Hold, call: CallRecord) -> Outcome:
     step = _tool_step(work, call)
     # The wait is what the trace shows, not the moment in which its end was noticed.
     waited = dataclasses.replace(step, started_at=child.created_at)
-    span = _open_span(work, waited, call, run=str(child.id), agent=child.agent.name)
+    span = spans.open_call(work, waited, call, run=str(child.id), agent=child.agent.name)
     ended = call.ended_with(children.outcome_of(child))
     after = _save(
         work, hold, step, call, ended, CheckpointReason.TOOL_RESULT, children.usage_of(child)
     )
-    _close_span(span, ended)
+    spans.close_call(span, ended)
     return after
 
 
@@ -351,48 +352,3 @@ def _detail(call: CallRecord) -> dict[str, Json]:
         "error": call.error_code,
         "why": call.verdict_reason,
     }
-
-
-def _open_span(work: Work, step: OpenStep, call: CallRecord, **attrs: Json) -> Span:
-    span = Span(
-        id=new_id(),
-        run_id=work.run_id,
-        parent_id=work.run_id,
-        kind="tool",
-        name=call.tool,
-        started_at=step.started_at,
-        epoch=work.claim.epoch,
-        step=step.index,
-        attrs={
-            "risk": call.risk.value,
-            "effect": call.effect.value,
-            "why": call.verdict_reason,
-            "attempt": call.attempts,
-            **attrs,
-        },
-        input=call.args,
-    )
-    ports.spans().write([span])
-    return span
-
-
-def _close_span(span: Span, call: CallRecord) -> None:
-    status = {CallStatus.SUCCEEDED: "ok", CallStatus.CANCELLED: "cancelled"}.get(
-        call.status, "error"
-    )
-    closed = Span(
-        id=span.id,
-        run_id=span.run_id,
-        parent_id=span.parent_id,
-        kind="tool",
-        name=span.name,
-        started_at=span.started_at,
-        ended_at=clock.now(),
-        status=status,
-        epoch=span.epoch,
-        step=span.step,
-        attrs={**span.attrs, "error": call.error_code} if call.error_code else span.attrs,
-        input=span.input,
-        output=call.result_redacted,
-    )
-    ports.spans().write([closed])

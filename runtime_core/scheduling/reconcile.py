@@ -89,9 +89,10 @@ def _move(run_id: uuid.UUID, to: RunStatus, cause: str, **changes: object) -> bo
     try:
         with one_commit("sweep"):
             seq = transitions.move(run_id, to, cause, **changes)  # type: ignore[arg-type]
-            run = Run.objects.only("project_id").get(id=run_id)
+            run = Run.objects.select_related("agent", "agent_version").get(id=run_id)
             if to.ended:
                 ports.audit().record([ended_audit(run, to)])
+                parked.end_trace(run, to)
     except IllegalTransition:
         return False
     announce(run_id, seq, run.project_id, inbox=False)

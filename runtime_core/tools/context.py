@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 import time
 import uuid
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from runtime_core import ports
+from runtime_core import clock, ports
 from runtime_core.errors import WorkspaceError
 from runtime_core.sanitize import clip, storable_text
 from runtime_core.tools.sandbox import Completed, Sandbox
@@ -33,8 +34,22 @@ DID_NOT_HAPPEN: Final = None
 """What a `reconcile` function returns when the effect surely did not happen."""
 
 
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command that a tool ran in the sandbox, and how it ended."""
+
+    argv: Sequence[str]
+    started_at: dt.datetime
+    status: str
+    exit_code: int | None
+
+
 def _tell_nobody(message: str, fraction: float | None) -> None:
     """Take progress where nobody listens."""
+
+
+def _tell_no_trace(command: Command) -> None:
+    """Take a command where no trace is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +73,7 @@ class ToolContext:
     undoes_key: str = ""
     """In a `compensate` function: the `idempotency_key` of the call that it takes back."""
     on_progress: Callable[[str, float | None], None] = _tell_nobody
+    on_command: Callable[[Command], None] = _tell_no_trace
 
     @property
     def workspace(self) -> Path:
@@ -99,6 +115,7 @@ class ToolContext:
         Raises Stopped if it was cancelled (nothing of it is left), SandboxUnavailable where none
         can run.
         """
+        started_at = clock.now()
         completed = Sandbox().run(
             argv,
             workspace=self.workspace,
@@ -109,6 +126,7 @@ class ToolContext:
             files=files,
             repository_writable=repository_writable,
         )
+        self.on_command(Command(argv, started_at, completed.status, completed.exit_code))
         if completed.status == "cancelled":
             raise Stopped("the command was stopped on request")
         return completed

@@ -70,6 +70,19 @@ def test_a_late_start_does_not_open_what_has_ended() -> None:
 
 
 @pytest.mark.django_db
+def test_a_retried_run_is_open_again_whatever_comes_late() -> None:
+    first = span(kind="run", epoch=1)
+    again = span(id=first.id, run_id=first.run_id, kind="run", epoch=2)
+
+    table.upsert([first, closed(first, status="error")])
+    table.upsert([again, first])
+
+    assert SpanRow.objects.values_list("status", "epoch").get() == ("open", 2)
+    table.upsert([closed(again)])
+    assert SpanRow.objects.get().status == "ok"
+
+
+@pytest.mark.django_db
 def test_h8_the_same_id_in_another_run_changes_nothing() -> None:
     start = span(name="mine", input="mine")
 

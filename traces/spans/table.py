@@ -22,7 +22,9 @@ from traces.redact import Redacted
 PAYLOAD_BYTES = 64_000
 ATTRS_BYTES = 4_000
 # These end with their worker; a run, and a wait for a person, outlive it.
-OF_A_WORKER = ("step", "llm", "tool", "checkpoint", "sandbox")
+OF_A_WORKER = ("step", "llm", "tool", "mcp", "subagent", "compensate", "checkpoint", "sandbox")
+# What a tool got and gave: its own output policy says what of it is kept.
+_OF_TOOLS = ("tool", "mcp", "subagent", "compensate")
 
 # Nodes of graphs: their names are identifiers in the code, and hold nothing that was said.
 _NAMED_IN_CODE = ("step",)
@@ -41,11 +43,13 @@ WITH put AS (
         cost_microusd bigint, attrs text, redactions text)
     ON CONFLICT (id) DO UPDATE SET
         name = EXCLUDED.name, status = EXCLUDED.status, ended_at = EXCLUDED.ended_at,
+        epoch = EXCLUDED.epoch,
         input_tokens = EXCLUDED.input_tokens, output_tokens = EXCLUDED.output_tokens,
         cost_microusd = EXCLUDED.cost_microusd, attrs = span.attrs || EXCLUDED.attrs,
         redactions = span.redactions || EXCLUDED.redactions
-    WHERE span.run_id = EXCLUDED.run_id
-        AND (span.ended_at IS NULL OR (EXCLUDED.ended_at IS NOT NULL AND span.status <> 'abandoned'))
+    WHERE span.run_id = EXCLUDED.run_id AND EXCLUDED.epoch >= span.epoch
+        AND (span.ended_at IS NULL OR (EXCLUDED.ended_at IS NOT NULL AND span.status <> 'abandoned')
+            OR (span.kind = 'run' AND EXCLUDED.epoch > span.epoch))
     RETURNING id
 )
 SELECT count(*) FROM put
@@ -112,7 +116,7 @@ def _joined(spans: Sequence[Span]) -> Iterator[Span]:
         start = kept.get(key)
         if start is None:
             kept[key] = span
-        elif start.ended_at is None and start.status != "abandoned":
+        elif start.ended_at is None and start.status != "abandoned" and span.epoch >= start.epoch:
             kept[key] = _ended(start, span)
         else:
             yield kept.pop(key)
@@ -125,6 +129,7 @@ def _ended(start: Span, end: Span) -> Span:
         start,
         name=end.name,
         status=end.status,
+        epoch=end.epoch,
         ended_at=end.ended_at,
         usage=end.usage,
         attrs={**start.attrs, **end.attrs},
@@ -162,7 +167,7 @@ def _payloads(span: Span, gate: Gate, counts: dict[str, int]) -> Iterator[dict[s
     for part, value in (("input", span.input), ("output", span.output)):
         if value is None:
             continue
-        done = gate.of_tool(span.name, value) if span.kind == "tool" else gate.redact(value)
+        done = gate.of_tool(span.name, value) if span.kind in _OF_TOOLS else gate.redact(value)
         text = json.dumps(storable(_counted(done, counts)), ensure_ascii=False)
         body, truncated = clip(text, PAYLOAD_BYTES)
         yield {
