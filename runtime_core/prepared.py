@@ -1,6 +1,6 @@
 """Statements that are sent often: read and planned once a connection, and sent by libpq itself.
 
-A cursor would put the values into the text, and cost a statement of this size more than the database does.
+Django's cursor puts the values into the text, so that each is planned anew; the driver's own costs half as much again.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Rooms: `providers` picks the model, `request` asks it on the process's one asyncio `loop`, `pipe`
 hands what comes to the step's thread, `answer` decides whether what came counts, `errors` names
-what went wrong. Nothing here knows of runs, tools or the database.
+what went wrong. `played` plays a script that does not pause, without any of this. Nothing here knows of
+runs, tools or the database.
 """
 
 from __future__ import annotations

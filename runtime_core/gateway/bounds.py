@@ -15,7 +15,7 @@ from pydantic_ai.messages import (
 from runtime_core.errors import ModelTimeout
 from runtime_core.limits import limits
 
-_ARGS_FACTOR = 10
+ARGS_FACTOR = 10
 """How many times `tool_args_bytes` the arguments of all calls of a response may have together."""
 
 
@@ -74,7 +74,7 @@ class Size:
         """Add what the event brings; True once that is more than the limits allow."""
         self._text += len(text.encode())
         self._args += _args_length(event)
-        most_args = _ARGS_FACTOR * limits().tool_args_bytes
+        most_args = ARGS_FACTOR * limits().tool_args_bytes
         return self._text > limits().model_text_bytes or self._args > most_args
 
 

@@ -23,6 +23,7 @@ from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
     ModelResponse,
+    ModelResponsePart,
     ModelResponseStreamEvent,
     ToolReturnPart,
     UserPromptPart,
@@ -86,12 +87,12 @@ class ScriptedModel(Model[Any]):
         yield ScriptedStream(
             model_request_parameters=model_request_parameters,
             _script=self._script,
-            _scene=_scene(self._script, messages),
+            _scene=scene_of(self._script, messages),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _Scene:
+class Scene:
     """A turn in its conversation, with an id that no other response of the conversation has."""
 
     turn: Turn
@@ -111,6 +112,20 @@ class _Scene:
                 return [self.filled(item) for item in value]
         return value
 
+    def raise_planned(self) -> None:
+        """Raise the turn's error, where it plans one for now."""
+        _raise_planned(self.turn.error, (self.id, self.asked_at))
+
+    def used(self, parts: Sequence[ModelResponsePart]) -> RequestUsage:
+        """What the turn says that it used, else an estimate."""
+        planned = self.turn.usage
+        if planned is not None:
+            return RequestUsage(input_tokens=planned[0], output_tokens=planned[1])
+        said = ModelResponse(parts=[*parts])
+        return RequestUsage(
+            input_tokens=self.sent_tokens, output_tokens=estimated_tokens([said]) + 1
+        )
+
     def args_text(self, call: PlannedCall) -> str:
         if call.raw_args is not None:
             return str(self.filled(call.raw_args))
@@ -122,7 +137,7 @@ class ScriptedStream(StreamedResponse):
     """One turn, streamed in chunks with the script's pauses."""
 
     _script: Script
-    _scene: _Scene
+    _scene: Scene
     _timestamp: datetime = field(default_factory=now)
 
     async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
@@ -132,7 +147,7 @@ class ScriptedStream(StreamedResponse):
         async for text in self._paced(str(scene.filled(turn.text)), self._script.chunk_chars):
             for event in self._parts_manager.handle_text_delta(vendor_part_id="text", content=text):
                 yield event
-        _raise_planned(turn.error, (scene.id, scene.asked_at))
+        scene.raise_planned()
         for number, call in enumerate(turn.calls):
             yield self._parts_manager.handle_tool_call_part(
                 vendor_part_id=number,
@@ -146,7 +161,7 @@ class ScriptedStream(StreamedResponse):
                 ):
                     yield event
         self.finish_reason = "tool_call" if turn.calls else "stop"
-        self._usage = self._used()
+        self._usage = scene.used(self._parts_manager.get_parts())
 
     async def close_stream(self) -> None:
         """There is no connection to close."""
@@ -173,24 +188,15 @@ class ScriptedStream(StreamedResponse):
                 await asyncio.sleep(self._script.chunk_ms / 1000)
             yield text[start : start + size]
 
-    def _used(self) -> RequestUsage:
-        planned = self._scene.turn.usage
-        if planned is not None:
-            return RequestUsage(input_tokens=planned[0], output_tokens=planned[1])
-        said = ModelResponse(parts=self._parts_manager.get_parts())
-        return RequestUsage(
-            input_tokens=self._scene.sent_tokens, output_tokens=estimated_tokens([said]) + 1
-        )
 
-
-def _scene(script: Script, messages: Sequence[ModelMessage]) -> _Scene:
+def scene_of(script: Script, messages: Sequence[ModelMessage]) -> Scene:
     start = _last_prompt(messages)
     since = messages[start:]
     turn = _turn(script, since)
     before = next((m for m in reversed(messages) if isinstance(m, ModelResponse)), None)
     seed = [script.name, turn.id, len(messages), (before and before.provider_response_id) or ""]
     text = _prompt_text(messages[start]) if start < len(messages) else ""
-    return _Scene(
+    return Scene(
         turn=turn,
         id=hashlib.sha256(json.dumps(seed).encode()).hexdigest()[:16],
         values=_values(script, text),

@@ -10,6 +10,8 @@ from dataclasses import replace
 from runtime_core.errors import ModelUnavailable
 from runtime_core.gateway.loop import start_loop
 from runtime_core.gateway.pipe import Pipe
+from runtime_core.gateway.played import played
+from runtime_core.gateway.providers import script_at_hand
 from runtime_core.gateway.request import SHUT_DOWN, Request
 from runtime_core.gateway.values import Answer, ModelCall, StreamStopped, TextDelta, ThinkingDelta
 from runtime_core.values import Usage
@@ -34,6 +36,11 @@ def stream(call: ModelCall, stop: threading.Event) -> Iterator[Part]:
     """
     if stop.is_set():
         raise StreamStopped(text="", usage=Usage())
+    script = script_at_hand(call)
+    yield from _asked(call, stop) if script is None else played(call, script, stop)
+
+
+def _asked(call: ModelCall, stop: threading.Event) -> Iterator[Part]:
     loop = start_loop()
     pipe: Pipe[Part] = Pipe(loop.loop, PIPE_ITEMS)
     request = Request(call, pipe, loop)
