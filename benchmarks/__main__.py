@@ -1,6 +1,6 @@
 """`python -m benchmarks [section…] [--quick]`: measure, and print one table.
 
-Sections: steps, claims, resume, queue, cancel, http, fanout, crowd, redaction. All but the last by default.
+Sections: steps, claims, inbox, resume, queue, cancel, http, fanout, crowd, redaction. All but the last by default.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import latency, scheduling, steps, web
+from benchmarks import inbox, latency, scheduling, steps, web
 from benchmarks.floor import Floor
 from benchmarks.place import Place, place
 from benchmarks.table import Figure, shown
@@ -31,7 +31,12 @@ def _steps(here: Place, quick: bool) -> Iterator[Figure]:
 
 SECTIONS: dict[str, Measured] = {
     "steps": _steps,
-    "claims": lambda here, quick: scheduling.claims(here, 2_000 if quick else 18_000, 2 if quick else 5),
+    "claims": lambda here, quick: scheduling.claims(
+        here, 2_000 if quick else 18_000, 2 if quick else 5
+    ),
+    "inbox": lambda here, quick: inbox.crowded(
+        here, 1_000 if quick else 10_000, 5 if quick else 50
+    ),
     "resume": lambda here, quick: latency.resume(here, 5 if quick else 60),
     "queue": lambda here, quick: latency.queue(here, 5 if quick else 60),
     "cancel": lambda here, quick: latency.cancel(here, 3 if quick else 20),
