@@ -232,6 +232,7 @@ CELERY_BEAT_SCHEDULE = {
     "expire": _tick("runtime_core.expire", 2.0),
     "tidy": _tick("runtime_core.tidy", 300.0),
     "seal": _tick("traces.seal", 1.0),
+    "retain": _tick("traces.retain", 600.0),
     "notify": _tick("approvals.notify", 2.0),
     "escalate": _tick("approvals.escalate", 5.0),
 }

@@ -5,9 +5,18 @@ from __future__ import annotations
 from celery import shared_task
 
 from traces.audit.sealer import seal
+from traces.retention.sweep import sweep
+
+SWEEP_SECONDS = 120.0
 
 
 @shared_task(name="traces.seal")
 def seal_audit() -> None:
     """Give the newest audit entries their place in the chain."""
     seal()
+
+
+@shared_task(name="traces.retain")
+def let_go() -> None:
+    """Let go of what has been kept long enough; what does not fit into the time is for the next tick."""
+    sweep(False, lambda *_: None, seconds=SWEEP_SECONDS)

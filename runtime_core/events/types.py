@@ -38,12 +38,13 @@ def _shape(
 SHAPES: Mapping[str, Shape] = {
     "run_status": _shape(from_=(str, type(None)), to=_TEXT, cause=_TEXT),
     "step_start": _shape(kind=_TEXT, index=_COUNT),
-    "text_delta": _shape(step=_COUNT, offset=_COUNT, text=_TEXT),
+    # `since`: it stands for a row of such events that were folded into it, from that number to its own.
+    "text_delta": _shape({"since": _COUNT}, step=_COUNT, offset=_COUNT, text=_TEXT),
     "tool_call_start": _shape(call_id=_TEXT, tool=_TEXT, args=_ANY),
     "tool_call_result": _shape(
         call_id=_TEXT, tool=_TEXT, status=_TEXT, result=_ANY, truncated=_FLAG
     ),
-    "progress": _shape({"fraction": (int, float)}, message=_TEXT),
+    "progress": _shape({"fraction": (int, float), "since": _COUNT}, message=_TEXT),
     "checkpoint": _shape(id=_TEXT, reason=_TEXT),
     "interrupt": _shape(id=_TEXT, kind=_TEXT, tool=_TEXT),
     "error": _shape(code=_TEXT, message=_TEXT, retryable=_FLAG),

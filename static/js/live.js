@@ -58,7 +58,9 @@ class RunPage {
   take(frame) {
     const seq = Number(frame.seq);
     if (!Number.isInteger(seq) || seq <= this.last) return false; // seen before
-    if (seq > this.last + 1) {
+    // One that stands for a row of folded ones says where that row began.
+    const first = Number(frame.event?.data?.since) || seq;
+    if (first > this.last + 1) {
       this.socket.restart(); // a hole: ask again from the last one that is whole
       return false;
     }

@@ -1,24 +1,21 @@
-"""The command line: agents, tools, runs and retention; a user's mistake is one line."""
+"""The command line: agents, tools and runs; a user's mistake is one line."""
 
 from __future__ import annotations
 
-import datetime as dt
 import io
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from runtime_core import clock
 from runtime_core.errors import InvalidInput, NotAllowed, NotFound
-from runtime_core.models import Agent, Event, Run
+from runtime_core.models import Agent, Run
 from tests.pages.world import World
-from traces.models import AuditEntry, SpanPayload, SpanRow
+from traces.models import AuditEntry
 
 
 @pytest.fixture
@@ -141,42 +138,3 @@ def test_a_mistake_is_one_line_on_stderr_and_status_1(process_env: dict[str, str
     assert (done.returncode, done.stdout) == (1, "")
     assert len(done.stderr.strip().splitlines()) == 1
     assert "Traceback" not in done.stderr
-
-
-def old(world: World, days: int) -> Run:
-    ended = clock.now() - dt.timedelta(days=days)
-    run = world.run("completed", ended_at=ended)
-    world.event(run, "text_delta", {"step": 0, "offset": 0, "text": "x"}, 0)
-    world.event(run, "done", {"status": "completed", "output": "x"})
-    world.span(run, input={"a": 1})
-    return run
-
-
-def counts() -> dict[str, Any]:
-    return {
-        "deltas": Event.objects.filter(type="text_delta").count(),
-        "others": Event.objects.exclude(type="text_delta").count(),
-        "payloads": SpanPayload.objects.count(),
-        "spans": SpanRow.objects.count(),
-    }
-
-
-def test_retention_lets_go_of_what_is_old_and_says_so(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("traces.retention.BATCH", 1)
-    for days in (1, 10, 40, 40, 100):
-        old(world, days)
-    world.run("running")
-    before = counts()
-
-    told = manage("retention", "run", "--dry-run")
-    assert counts() == before
-    manage("retention", "run")
-    again = manage("retention", "run")
-
-    assert "text deltas: 4 would go" in told
-    assert counts() == {"deltas": 1, "others": 5, "payloads": 2, "spans": 4}
-    assert "text deltas: 0 deleted" in again
-    assert Run.objects.count() == 6
-    assert AuditEntry.objects.filter(action="retention.run").count() == 1

@@ -1,16 +1,22 @@
-"""What this side stores: the audit chain, the spans of traces, and redaction policies."""
+"""What this side stores: the audit chain, the spans of traces, redaction and retention policies, and holds."""
 
 from __future__ import annotations
 
 from traces.models.audit import AuditEntry, AuditPayload
+from traces.models.holds import LegalHold
 from traces.models.redaction import RedactionPolicy, RedactionRule
+from traces.models.retention import DataClass, RetentionPolicy, RetentionTotal
 from traces.models.span import SpanPayload, SpanRow
 
 __all__ = [
     "AuditEntry",
     "AuditPayload",
+    "DataClass",
+    "LegalHold",
     "RedactionPolicy",
     "RedactionRule",
+    "RetentionPolicy",
+    "RetentionTotal",
     "SpanPayload",
     "SpanRow",
 ]

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from traces.retention import sweep
+from traces.retention.sweep import sweep
 
 
 class Command(BaseCommand):
@@ -23,7 +23,9 @@ class Command(BaseCommand):
         """One line a class."""
         verb = "would go" if options["dry_run"] else "deleted"
 
-        def tell(name: str, days: int, rows: int) -> None:
-            self.stdout.write(f"{name}: {rows} {verb} (kept {days} days after the run's end)")
+        def tell(name: str, kept: str, rows: int) -> None:
+            self.stdout.write(
+                f"{name}: {rows} {verb} (kept {kept} after the run's end, unless a policy says otherwise)"
+            )
 
         sweep(options["dry_run"], tell)
