@@ -6,12 +6,12 @@ import uuid
 from collections import Counter
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 
 from runtime_core import commands
 from runtime_core.loop.drive import advance
-from runtime_core.models import Run
-from runtime_core.scheduling import reconcile
+from runtime_core.models import Agent, Permit, Quota, QuotaKind, Run
+from runtime_core.scheduling import quotas, reconcile
 from tests.faults.invariants import violations
 from tests.faults.jobs import look_up_and_decide
 from tests.runtime.tools import effects, effects_file
@@ -43,6 +43,8 @@ class Scene:
         self.zygote = zygote
         self.mutant = mutant
         self.agent = world.agent(TURNS, name=f"scene-{uuid.uuid5(uuid.NAMESPACE_OID, mutant).hex}")
+        limit(QuotaKind.AGENT, agent=Agent.objects.get(name=self.agent, project=world.project))
+        limit(QuotaKind.TOOL, name="charge")
 
     def begin(self) -> Run:
         """A new run, with an empty book of effects."""
@@ -96,10 +98,24 @@ class Scene:
         ledger = calls(ended)
         if [c.status for c in ledger] != ["succeeded"] * 5:
             wrong.append(f"the ledger says {[c.status for c in ledger]}")
+        reconcile.reconcile()
+        if Permit.objects.filter(held_by=run.id).exists():
+            wrong.append("it still has a place of a quota")
         asked = ended.interrupts.filter(kind="tool_approval").count()
         if asked != 1:
             wrong.append(f"the approval was asked {asked} times")
         return wrong + wrong_effects(ended)
+
+
+def limit(kind: QuotaKind, **of: Any) -> None:
+    """At most three at once, so that a place which is not given back is soon missed."""
+    if Quota.objects.filter(kind=kind, **of).exists():
+        return
+    quota = Quota(kind=kind, at_once=3, **of)
+    quota.key = str(quota.agent_id or quota.name)
+    with transaction.atomic():
+        quota.save()
+        quotas.apply(quota)
 
 
 def wrong_effects(run: Run) -> list[str]:

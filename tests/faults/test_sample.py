@@ -13,16 +13,16 @@ from tests.runtime.zygote import Zygote
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 # Of each section every so manieth case; the rest is for `make faults`.
 EVERY = {
-    "kill": 5,
+    "kill": 7,
     "raise": 20,
-    "drop": 9,
-    "lose_answer": 7,
+    "drop": 15,
+    "lose_answer": 11,
     "delay": 30,
     "lose_message": 3,
     "nap": 20,
-    "sleeper": 9,
-    "pair of kills": 32,
-    "sleeper and heir": 22,
+    "sleeper": 11,
+    "pair of kills": 54,
+    "sleeper and heir": 40,
     "command": 7,
     "race": 1,
     "walk": 0,
