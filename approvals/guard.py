@@ -12,7 +12,7 @@ from approvals.rulings import may_override, ruling_on
 from approvals.seats import still_holds
 from approvals.terms import Terms
 from runtime_core.models import Agent, Interrupt, Run, ToolCall
-from runtime_core.prepared import instances
+from runtime_core.prepared import joined
 
 
 class Guard:
@@ -38,14 +38,20 @@ def guard() -> Guard:
 
 def _read(interrupt_id: uuid.UUID) -> Interrupt | None:
     """The interrupt with its run, agent and call; None if it is gone."""
-    found = instances(Interrupt, "WHERE id = %(id)s", id=interrupt_id)
+    found = joined([Interrupt, Run, Agent, ToolCall], _WHOLE, interrupt=interrupt_id)
     if not found:
         return None
-    [interrupt] = found
-    [interrupt.run] = instances(Run, "WHERE id = %(id)s", id=interrupt.run_id)
-    [interrupt.run.agent] = instances(Agent, "WHERE id = %(id)s", id=interrupt.run.agent_id)
-    [interrupt.tool_call] = instances(ToolCall, "WHERE id = %(id)s", id=interrupt.tool_call_id)
-    return interrupt
+    interrupt, run, agent, call = found[0]
+    run.agent, interrupt.run, interrupt.tool_call = agent, run, call
+    whole: Interrupt = interrupt
+    return whole
+
+
+_WHOLE = """
+FROM interrupt JOIN run ON run.id = interrupt.run_id JOIN agent ON agent.id = run.agent_id
+JOIN tool_call ON tool_call.id = interrupt.tool_call_id
+WHERE interrupt.id = %(interrupt)s
+"""
 
 
 def _terms_now(interrupt: Interrupt) -> Terms:

@@ -15,7 +15,7 @@ from approvals.policy import HIDDEN, Person, Ruling, may_decide
 from approvals.terms import Terms
 from approvals.widening import widened
 from runtime_core import prepared
-from runtime_core.access import allowed
+from runtime_core.access import rights_of
 from runtime_core.models import Interrupt
 from runtime_core.prepared import instances
 
@@ -77,10 +77,11 @@ def person_in(
         return None
     [user] = found
     whose = {"user": user.pk, "project": project_id}
+    roles = frozenset(role for (role,) in prepared.rows(_ROLES, whose))
     return Person(
         user_id=user.pk,
-        rights=allowed(user, project_id),
-        roles=frozenset(role for (role,) in prepared.rows(_ROLES, whose)),
+        rights=rights_of(user, roles),
+        roles=roles,
         groups=frozenset(str(group_id) for (group_id,) in prepared.rows(_GROUPS, whose)),
         is_requester=requester_id == user.pk,
         is_editor=editor_id == user.pk,

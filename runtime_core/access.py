@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import uuid
+from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import QuerySet
@@ -53,7 +54,12 @@ def allowed(user: Any, project_id: uuid.UUID) -> frozenset[Can]:
     if not user.is_authenticated or not user.is_active:
         return frozenset()
     roles = prepared.rows(_ROLES, {"user": user.pk, "project": project_id})
-    rights = frozenset[Can]().union(*(ROLE_ALLOWS[role] for (role,) in roles))
+    return rights_of(user, [role for (role,) in roles])
+
+
+def rights_of(user: Any, roles: Iterable[str]) -> frozenset[Can]:
+    """The same for an active user whose roles in the project are at hand."""
+    rights = frozenset[Can]().union(*(ROLE_ALLOWS[Role(role)] for role in roles))
     if user.is_superuser:
         rights |= {Can.VIEW, Can.OPERATE, Can.MANAGE, Can.SEE_PERSONAL}
     return rights

@@ -9,7 +9,7 @@ import datetime as dt
 import functools
 import re
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import psycopg
@@ -44,12 +44,27 @@ def rows(statement: str, params: Mapping[str, Any]) -> list[Row]:
 
 def instances(model: type[M], rest: str, **params: Any) -> list[M]:
     """Rows of the model by a constant `WHERE … ORDER BY …`, as the ORM would give them, without its making of SQL."""
-    head, names, converters = _select(model)
-    found = rows(f"{head} {rest}", params)
+    return [row for (row,) in joined([model], f'FROM "{model._meta.db_table}" {rest}', **params)]
+
+
+def joined(kinds: Sequence[type[models.Model]], rest: str, **params: Any) -> list[Any]:
+    """Rows of several models at once, a tuple of them each, by a constant `FROM … JOIN … WHERE …`."""
+    selected = [_select(kind) for kind in kinds]
+    columns = ", ".join(one[0] for one in selected)
+    found = rows(f"SELECT {columns} {rest}", params)
+    return [tuple(_made(kinds, selected, iter(row))) for row in found]
+
+
+def _made(
+    kinds: Sequence[type[models.Model]], selected: Sequence[_Selected], values: Iterator[Any]
+) -> Iterator[models.Model]:
     database = connections[DEFAULT_DB_ALIAS]
-    for n, convert in converters:
-        found = [(*row[:n], convert(row[n], None, database), *row[n + 1 :]) for row in found]
-    return [model.from_db(DEFAULT_DB_ALIAS, names, row) for row in found]
+    for kind, (_, names, converters) in zip(kinds, selected, strict=True):
+        own = [
+            convert(value, None, database) if convert else value
+            for convert, value in zip(converters, values, strict=False)
+        ]
+        yield kind.from_db(DEFAULT_DB_ALIAS, names, own)
 
 
 @functools.cache
@@ -59,17 +74,15 @@ def numbered(statement: str) -> tuple[str, tuple[str, ...]]:
     return _NAMED.sub(lambda match: f"${names.index(match[1]) + 1}", statement), names
 
 
+_Selected = tuple[str, list[str], list[Any]]
+
+
 @functools.cache
-def _select(model: type[models.Model]) -> tuple[str, list[str], list[tuple[int, Any]]]:
+def _select(model: type[models.Model]) -> _Selected:
     fields = model._meta.concrete_fields
-    columns = ", ".join(f'"{field.column}"' for field in fields)
-    converters = [
-        (n, field.from_db_value)
-        for n, field in enumerate(fields)
-        if hasattr(field, "from_db_value")
-    ]
-    head = f'SELECT {columns} FROM "{model._meta.db_table}"'  # noqa: S608 - names of ours alone
-    return head, [field.attname for field in fields], converters
+    columns = ", ".join(f'"{model._meta.db_table}"."{field.column}"' for field in fields)
+    converters = [getattr(field, "from_db_value", None) for field in fields]
+    return columns, [field.attname for field in fields], converters
 
 
 def _begin(raw: psycopg.Connection[Row]) -> None:
