@@ -6,27 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from approvals import eligible, history, queries, showing
+from approvals import eligible, history, lines, queries, showing
 from approvals.decision_form import DecisionForm
 from approvals.queries import LIST_MAX, Filters, Shown
 from approvals.wording import REJECT_REASONS, words_of
 from runtime_core import clock
 from runtime_core.errors import DecisionConflict, StaleVersion
 from runtime_core.ids import new_id
-from runtime_core.models import Interrupt
 from runtime_core.states import InterruptKind, InterruptStatus
 from runtime_core.values import Risk
 
 # What became of a call after its decision; before that the decision itself says it.
 NEWS = frozenset({"executing", "succeeded", "failed", "unknown", "compensated", "cancelled"})
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the list. `summary` is whole, save values that are named with their size."""
-
-    interrupt: Interrupt
-    summary: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +33,14 @@ def list_context(user: Any, filters: Filters) -> dict[str, Any]:
     """The list, its tabs with counts and its filters."""
     found = list(queries.inbox(user, filters)[: LIST_MAX + 1])
     return {
-        "rows": [
-            Row(one, showing.summary_of(queries.listed(one).args)) for one in found[:LIST_MAX]
-        ],
+        "rows": lines.rows_of(found[:LIST_MAX]),
         "has_more": len(found) > LIST_MAX,
         "list_max": LIST_MAX,
         "filters": filters,
         "tabs": _tabs(user, filters),
         "risks": [risk.value for risk in Risk],
         "agents": queries.agent_names(user),
-        "list_query": _query(filters),
+        "list_query": query_of(filters),
         "last_decided": queries.last_decided(user)
         if not found and filters.view == "mine"
         else None,
@@ -133,7 +122,7 @@ def _tabs(user: Any, filters: Filters) -> list[dict[str, Any]]:
     return [
         {
             "label": labels[view],
-            "query": _query(Filters(view, filters.risk, filters.agent)),
+            "query": query_of(Filters(view, filters.risk, filters.agent)),
             "is_current": view == filters.view,
             "count": counts.get(view),
         }
@@ -141,6 +130,7 @@ def _tabs(user: Any, filters: Filters) -> list[dict[str, Any]]:
     ]
 
 
-def _query(filters: Filters) -> str:
+def query_of(filters: Filters) -> str:
+    """The query string that shows the list with these filters."""
     values = {"view": filters.view, "risk": filters.risk, "agent": filters.agent}
     return urlencode({key: value for key, value in values.items() if value})

@@ -43,15 +43,17 @@ class Remembered:
 @require_http_methods(["GET", "HEAD", "POST"])
 def share(request: HttpRequest, interrupt_id: uuid.UUID) -> HttpResponse:
     """Claim, release, give away or put off one request, as the form's `do` says."""
+    address = reverse("interrupt", args=[interrupt_id])
     try:
         queries.get(request.user, interrupt_id)
-        if request.method == "POST":
-            _share(request, interrupt_id)
+        if request.method == "POST" and _share(request, interrupt_id):
+            address = reverse("inbox")
     except NotFound as error:
         raise Http404(error.message) from None
     except InterlockError as error:
         messages.error(request, f"Nothing was done: {error.message}")
-    return HttpResponseRedirect(reverse("interrupt", args=[interrupt_id]))
+    query = request.GET.urlencode()
+    return HttpResponseRedirect(f"{address}?{query}" if query else address)
 
 
 @login_required
@@ -109,7 +111,8 @@ def views(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _share(request: HttpRequest, interrupt_id: uuid.UUID) -> None:
+def _share(request: HttpRequest, interrupt_id: uuid.UUID) -> bool:
+    """Do what the form says; True if the request is out of the person's sight now."""
     actor, form = actor_of(request), request.POST
     match form.get("do"):
         case "claim":
@@ -120,9 +123,18 @@ def _share(request: HttpRequest, interrupt_id: uuid.UUID) -> None:
             claims.assign(actor, interrupt_id, form.getlist("people"), form.getlist("groups"))
         case "snooze":
             minutes = form.get("minutes", "")
-            claims.snooze(actor, interrupt_id, int(minutes) if minutes.isdecimal() else -1)
+            put_off = claims.snooze(
+                actor, interrupt_id, int(minutes) if minutes.isdecimal() else -1
+            )
+            if put_off is None:
+                return False
+            messages.success(
+                request, f"Out of your sight until {put_off.until:%Y-%m-%d %H:%M} UTC."
+            )
+            return True
         case _:
             raise InvalidInput("do: must be claim, release, assign or snooze.", field="do")
+    return False
 
 
 def _ended(request: HttpRequest, field: str, command: Any, page: str, said: str) -> HttpResponse:

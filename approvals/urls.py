@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from approvals import sharing_views, side_views, together_views, views
+from approvals import row_views, sharing_views, side_views, together_views, views
 from approvals.notify import views as notify
 
 urlpatterns = [
     path("inbox/", views.inbox, name="inbox"),
     path("inbox/<uuid:interrupt_id>/", views.interrupt, name="interrupt"),
+    path("inbox/<uuid:interrupt_id>/row/", row_views.row, name="interrupt-row"),
     path("inbox/<uuid:interrupt_id>/share/", sharing_views.share, name="interrupt-share"),
     path("inbox/remembered/", sharing_views.remembered, name="remembered"),
     path("inbox/delegations/", sharing_views.delegations, name="delegations"),

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
-from approvals import changing, commands, grants, pages, queries, saved_views, sharing
+from approvals import changing, commands, grants, lines, pages, queries, saved_views, sharing
 from approvals.decision_form import DecisionForm, empty_form, error_field, read_form
 from approvals.opinion import Opinion
 from approvals.queries import Filters, Shown
@@ -126,7 +126,8 @@ def _receipt(request: HttpRequest, shown: Shown) -> HttpResponse:
         query = request.GET.urlencode()
         return HttpResponseRedirect(f"{address}?{query}" if query else address)
     now = queries.shown_to(request.user, queries.get(request.user, shown.interrupt.id))
-    return answer(request, now, empty_form(now))
+    said = lines.outcome(now.interrupt, queries.open_count(request.user))
+    return answer(request, now, empty_form(now), said=said)
 
 
 def _conflict(
@@ -149,11 +150,14 @@ def answer(
     *,
     conflict: DecisionConflict | None = None,
     status: int = 200,
+    said: str = "",
 ) -> HttpResponse:
-    """The request as it looks to this person: the fragment for htmx, else the whole page."""
+    """The request as it looks to this person: the fragment for htmx, else the whole page.
+    `said` is told to screen readers.
+    """
     context: dict[str, Any] = pages.detail_context(shown, form, conflict)
     context |= sharing.context(request.user, shown.interrupt)
-    context["query"] = request.GET.urlencode()
+    context |= {"query": request.GET.urlencode(), "said": said}
     if request.headers.get("HX-Request"):
         return render(request, "approvals/_detail.html", context, status=status)
     context |= pages.list_context(request.user, filters_of(request))

@@ -11,11 +11,10 @@ from traces.pages import caller
 
 
 def system(request: HttpRequest) -> dict[str, object]:
-    """Whether the system page is for this person."""
+    """Whether this person starts runs somewhere, for whom the system page is too."""
     if not getattr(request, "user", None) or not request.user.is_authenticated:
         return {}
-    return {
-        "may_see_system": SimpleLazyObject(
-            lambda: queries.projects_where(caller(request), Can.OPERATE).exists()
-        )
-    }
+    operates = SimpleLazyObject(
+        lambda: queries.projects_where(caller(request), Can.OPERATE).exists()
+    )
+    return {"may_see_system": operates, "may_start_runs": operates}

@@ -5,6 +5,7 @@ import * as decide from "./decide.js";
 import * as dialogs from "./dialogs.js";
 import * as forms from "./forms.js";
 import * as inboxLive from "./inbox-live.js";
+import * as inboxRows from "./inbox-rows.js";
 import * as keys from "./keys.js";
 import * as live from "./live.js";
 import * as refresh from "./refresh.js";
@@ -12,4 +13,4 @@ import * as swaps from "./swaps.js";
 import * as time from "./time.js";
 import * as tree from "./tree.js";
 
-for (const part of [announce, time, copy, decide, dialogs, forms, swaps, keys, tree, live, inboxLive, refresh]) part.start();
+for (const part of [announce, time, copy, decide, dialogs, forms, swaps, keys, tree, live, inboxLive, inboxRows, refresh]) part.start();

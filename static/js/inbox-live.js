@@ -1,6 +1,7 @@
 /* The inbox socket of every page: count in title and navigation; on the inbox itself, news without moving rows. */
 import { announce } from "./announce.js";
 import { hideOffline, showDot, showEnded, showOffline } from "./connection.js";
+import { markGone } from "./inbox-rows.js";
 import { LiveSocket } from "./socket.js";
 import { setServerTime } from "./time.js";
 import { word } from "./words.js";
@@ -24,7 +25,7 @@ function refetch(list) {
   if (!window.htmx || list.dataset.loading !== undefined) return;
   list.dataset.loading = "";
   window.htmx
-    .ajax("GET", list.dataset.refreshUrl || location.href, { target: list, swap: "outerHTML", select: `#${list.id}` })
+    .ajax("GET", list.dataset.refreshUrl || location.href, { source: list, target: list, swap: "outerHTML", select: `#${list.id}` })
     .finally(() => delete list.dataset.loading);
 }
 
@@ -32,7 +33,7 @@ function refetch(list) {
 function refreshTabs() {
   const tabs = document.querySelector("[data-inbox-tabs]");
   if (!tabs || !window.htmx || tabs.contains(document.activeElement)) return;
-  window.htmx.ajax("GET", tabs.dataset.inboxTabs, { target: tabs, swap: "innerHTML", select: "[data-inbox-tabs] > a" });
+  window.htmx.ajax("GET", tabs.dataset.inboxTabs, { source: tabs, target: tabs, swap: "innerHTML", select: "[data-inbox-tabs] > a" });
 }
 
 function updateList(list, open, ids) {
@@ -47,17 +48,6 @@ function updateList(list, open, ids) {
   bar.hidden = fresh.length === 0;
   button.textContent = word("new_rows", { n: fresh.length });
   return undefined;
-}
-
-function markGone(rows, open) {
-  for (const row of rows) {
-    const gone = !open.has(row.dataset.interruptId);
-    if (gone === (row.dataset.gone !== undefined)) continue;
-    if (gone) row.dataset.gone = "";
-    else delete row.dataset.gone;
-    const note = row.querySelector("[data-gone-note]");
-    if (note) note.textContent = gone ? word("row_gone") : "";
-  }
 }
 
 function receive(frame) {

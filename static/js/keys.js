@@ -54,7 +54,8 @@ function inList(event) {
 
 function move(list, step) {
   const rows = [...list.querySelectorAll("[data-key-row]")];
-  const here = rows.indexOf(document.activeElement.closest("[data-key-row]"));
+  const focused = document.activeElement.closest("[data-key-row]");
+  const here = rows.indexOf(focused ?? list.querySelector("[data-key-row][aria-current]"));
   const row = rows[here < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, here + step))];
   return focus(row?.querySelector("[data-key-open]") ?? row);
 }
@@ -62,10 +63,10 @@ function move(list, step) {
 function inDetail(event) {
   const detail = event.target.closest?.("[data-key-detail]");
   if (!detail) return false;
-  if (event.key === "j" || event.key === "k") {
-    const list = document.querySelector("[data-key-list]");
-    return list ? focus(list.querySelector("[aria-current] [data-key-open], [data-key-open][aria-current]") ?? list.querySelector("[data-key-open]")) : false;
-  }
+  const list = document.querySelector("[data-key-list]");
+  const step = { j: 1, k: -1, u: 0 }[event.key];
+  // On a narrow screen there is no list beside the request: `u` is the link back then.
+  if (step !== undefined && list?.checkVisibility()) return move(list, step);
   return act(detail, event.key);
 }
 

@@ -159,6 +159,58 @@ def test_a_request_is_found_read_and_approved_by_keyboard_alone(
     assert Decision.objects.get().interrupt_id == wanted.id
 
 
+def test_ten_requests_are_worked_through_by_keys_alone(world: World, open_page: OpenPage) -> None:
+    run = world.run()
+    world.policy(undo_seconds=60)
+    calls = [("run_command", {"argv": ["step", str(number)]}) for number in range(9)]
+    asked = [world.ask(*call, run=run, ruled=True) for call in calls]
+    asked.append(world.ask("issue_refund", REFUND, risk="high", run=run, ruled=True))
+    page = open_page(world.approver, "/inbox/")
+    page.evaluate("window.sameDocument = true")
+    page.locator("[data-key-open]").first.focus()
+
+    for number, one in enumerate(asked):
+        row = page.locator(f"#row-{one.id}")
+        expect(row.locator("[data-key-open]")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator("#request-title")).to_be_focused()
+        expect(page.locator("#detail")).to_have_attribute("data-interrupt", str(one.id))
+        match number:
+            case 2:
+                page.keyboard.press("d")
+                page.keyboard.type("Not this one.")
+                page.keyboard.press("Control+Enter")
+            case 3:
+                page.keyboard.press("h")
+                expect(page.get_by_role("button", name="1 hour")).to_be_focused()
+                page.keyboard.press("Shift+Tab")
+            case _:
+                page.keyboard.press("a")
+                if one.risk == "high":
+                    expect(page.locator('[data-key="a"]')).to_be_focused()
+                    page.keyboard.press("Enter")
+        if number != 3:
+            expect(page.locator(".receipt")).to_contain_text("by approver")
+            expect(page.locator("#request-title")).to_be_focused()
+            expect(row).to_contain_text("No longer open")
+        page.keyboard.press("j" if number < 9 else "u")
+
+    expect(page.locator("#announce-status")).to_have_text(
+        "Approved: issue_refund. 1 more waits for you."
+    )
+    assert page.evaluate("window.sameDocument")
+    assert page.locator("[data-key-row]").count() == 10
+    assert Interrupt.objects.get(status="open").id == asked[3].id
+    assert Decision.objects.filter(action="reject").count() == 1
+
+    # Each row is a receipt where it stood, with its own way back.
+    page.locator(f"#row-{asked[0].id}").get_by_role("button", name="Undo").press("Enter")
+    expect(page.locator("#request-title")).to_be_focused()
+    expect(page.locator("#detail")).to_have_attribute("data-interrupt", str(asked[0].id))
+    expect(page.locator(f"#row-{asked[0].id} [data-gone-note]")).to_be_empty()
+    assert Interrupt.objects.filter(status="open").count() == 2
+
+
 def test_a_key_opens_the_rejection_and_puts_the_cursor_in_it(
     world: World, open_page: OpenPage
 ) -> None:
