@@ -102,7 +102,7 @@ def refuse_when_full(project_id: uuid.UUID) -> None:
     queued = waiting[: most + 1].count()
     if queued >= most:
         raise Backpressure(
-            f"{queued} runs of this project are queued already; try again in a few seconds.",
+            f"The project's queue is full: {queued} of {most} runs wait. Try again in a few seconds.",
             retry_after=5,
         )
 
@@ -131,13 +131,6 @@ def any_worker() -> bool:
     with connection.cursor() as cursor:
         cursor.execute(_WORKERS, [limits().heartbeat_seconds * 3])
         return bool(cursor.fetchone()[0])
-
-
-def full(project_id: uuid.UUID) -> bool:
-    """True if the project's queue was full when it was last counted."""
-    row = ProjectQueue.objects.filter(project_id=project_id).first()
-    most = row.most if row and row.most is not None else limits().queued_runs_per_project
-    return row is not None and row.queued >= most
 
 
 def reason(

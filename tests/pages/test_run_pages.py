@@ -12,7 +12,8 @@ from django.test import Client
 
 from runtime_core import clock
 from runtime_core.ids import new_id
-from runtime_core.models import Run, Worker
+from runtime_core.models import ProjectQueue, Run, Worker
+from runtime_core.scheduling import queue
 from tests.pages.world import World
 
 Login = Callable[[Any], Client]
@@ -259,3 +260,22 @@ def test_a_queued_run_says_how_many_are_ahead_and_why_it_waits(world: World, as_
     Worker.objects.create(name="w", slots=1)
     page = operator.get(f"/runs/{run.id}/").content.decode()
     assert "1 ahead" in page and "no worker" not in page
+
+
+def test_a_full_queue_refuses_the_form_and_says_when_to_come_back(
+    world: World, as_user: Login
+) -> None:
+    ProjectQueue.objects.create(project=world.project, most=1)
+    world.run("pending")
+    queue.count()
+    client = as_user(world.operator)
+    data = form_of(client.get("/runs/new/?agent=code-fixer").content)
+    data |= {"agent": str(world.agent.id), "input": "One more"}
+
+    answer = client.post("/runs/new/", data)
+
+    assert answer.status_code == 429, answer.content.decode()[-2500:]
+    assert answer["Retry-After"] == "5"
+    assert "queue is full: 1 of 1 runs wait" in answer.content.decode()
+    assert "One more" in answer.content.decode(), "what was typed is kept"
+    assert Run.objects.count() == 1

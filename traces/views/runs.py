@@ -112,12 +112,21 @@ def _start_once(request: HttpRequest, form: RunForm) -> HttpResponse:
     except InterlockError as error:
         row.delete()
         form.add_error(error_field(form, error), error.message)
-        return _form_page(request, form, 503 if isinstance(error, Backpressure) else 422)
+        return _not_started(request, form, error)
     except BaseException:
         row.delete()
         raise
     IdempotencyKey.objects.filter(pk=row.pk).update(status=201, response={"run": str(run.id)})
     return redirect("run", run.id)
+
+
+def _not_started(request: HttpRequest, form: RunForm, error: InterlockError) -> HttpResponse:
+    """The form with what was wrong; a full queue also says when to come back."""
+    if not isinstance(error, Backpressure):
+        return _form_page(request, form, 422)
+    answer = _form_page(request, form, 429)
+    answer["Retry-After"] = str(error.data["retry_after"])
+    return answer
 
 
 def _start(request: HttpRequest, form: RunForm) -> Run:
