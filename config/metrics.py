@@ -84,6 +84,24 @@ _LABELLED: dict[str, tuple[Any, str, list[str], str]] = {
         "SELECT kind, key, count(held_by) FROM quota LEFT JOIN permit ON permit.quota_id = quota.id"
         " GROUP BY kind, key",
     ),
+    "interlock_retention_rows": (
+        CounterMetricFamily,
+        "Rows that sweeps have let go of",
+        ["data_class"],
+        "SELECT data_class, rows FROM retention_total",
+    ),
+    "interlock_retention_age_seconds": (
+        GaugeMetricFamily,
+        "How long ago a class of data was swept",
+        ["data_class"],
+        "SELECT data_class, EXTRACT(EPOCH FROM clock_timestamp() - last_at) FROM retention_total",
+    ),
+    "interlock_retention_longest_seconds": (
+        GaugeMetricFamily,
+        "The longest transaction of the last sweep of a class",
+        ["data_class"],
+        "SELECT data_class, longest_ms / 1000.0 FROM retention_total",
+    ),
     "interlock_permits": (
         GaugeMetricFamily,
         "Places that a quota has",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-import traces.admin_redaction  # noqa: F401  (registers its pages)
+import traces.admin_redaction
+import traces.admin_retention  # noqa: F401  (registers its pages)
 from runtime_core.admin_forms import LookOnly
 from traces.models import AuditEntry, SpanRow
 

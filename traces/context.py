@@ -11,10 +11,13 @@ from traces.pages import caller
 
 
 def system(request: HttpRequest) -> dict[str, object]:
-    """Whether this person starts runs somewhere, for whom the system page is too."""
+    """Whether this person starts runs somewhere, for whom the system page is too, and may see the policies."""
     if not getattr(request, "user", None) or not request.user.is_authenticated:
         return {}
     operates = SimpleLazyObject(
         lambda: queries.projects_where(caller(request), Can.OPERATE).exists()
     )
-    return {"may_see_system": operates, "may_start_runs": operates}
+    audits = SimpleLazyObject(
+        lambda: queries.projects_where(caller(request), Can.SEE_PERSONAL).exists()
+    )
+    return {"may_see_system": operates, "may_start_runs": operates, "may_see_policies": audits}

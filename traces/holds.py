@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from dataclasses import dataclass
 
+from django.contrib.auth import get_user_model
 from django.db import connection
 from django.db.models.functions import Now
 
 from runtime_core import ports
+from runtime_core.models import Project, Run, Thread
 from runtime_core.values import Actor, Audit
 from traces.models import LegalHold
 
@@ -37,6 +40,31 @@ held_project AS MATERIALIZED (
 FREE = """run.id NOT IN (SELECT id FROM held) AND run.project_id NOT IN (SELECT id FROM held_project)"""
 
 
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a hold names, its id as it is stored, and the project that it is in (a user is in none)."""
+
+    object_id: str
+    project_id: uuid.UUID | None
+
+
+def subject(kind: str, object_id: str) -> Subject | None:
+    """What there is of this kind and id; None if nothing."""
+    try:
+        if kind == LegalHold.Kind.USER:
+            number = int(object_id)
+            there = number < 2**63 and get_user_model().objects.filter(pk=number).exists()
+            return Subject(str(number), None) if there else None
+        id_ = uuid.UUID(object_id)
+    except ValueError:
+        return None
+    if kind == LegalHold.Kind.PROJECT:
+        return Subject(str(id_), id_) if Project.objects.filter(pk=id_).exists() else None
+    rows = Run.objects.all() if kind == LegalHold.Kind.RUN else Thread.objects.all()
+    project_id = rows.filter(pk=id_).values_list("project_id", flat=True).first()
+    return Subject(str(id_), project_id) if project_id else None
+
+
 def guard() -> None:
     """Called first in a transaction that deletes: its later statements see every hold that was set before."""
     with connection.cursor() as cursor:
@@ -56,6 +84,7 @@ def put(hold: LegalHold, actor: Actor, project_id: uuid.UUID | None) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
     hold.set_by_id = actor.user_id
+    hold.reason = ports.redactor().text(hold.reason)[:300]
     hold.save(force_insert=True)
     _record("hold.set", hold, actor, project_id)
 

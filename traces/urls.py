@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from traces.views import agents, audit, home, personal, run, runs, system, trace
+from traces.views import agents, audit, home, personal, policies, run, runs, system, trace
 
 urlpatterns = [
     path("", home.show, name="home"),
@@ -23,5 +23,6 @@ urlpatterns = [
     path("traces/<uuid:run_id>/", trace.show, name="trace"),
     path("audit/", audit.index, name="audit"),
     path("agents/", agents.index, name="agents"),
+    path("policies/", policies.show, name="policies"),
     path("system/", system.show, name="system"),
 ]

@@ -100,6 +100,7 @@ PAGES: dict[str, tuple[str, Address, int]] = {
     "trace, failed": ("operator", lambda s: s.trace("failed"), 200),
     "span": ("operator", lambda s: s.span("completed"), 200),
     "audit": ("admin", lambda s: "/audit/", 200),
+    "policies": ("admin", lambda s: "/policies/", 200),
     "agents": ("operator", lambda s: "/agents/", 200),
     "system": ("operator", lambda s: "/system/", 200),
     "system, to a viewer": ("viewer", lambda s: "/system/", 403),
