@@ -37,9 +37,8 @@ def main() -> int:
         zygote = Zygote(environment(), heard)
         try:
             if asked.mutants is not None:
-                return fast.all_mutants(
-                    make_world(), zygote, asked.seed, asked.mutants or mutants.MUTANTS
-                )
+                names = asked.mutants or mutants.MUTANTS
+                return fast.all_mutants(make_world(), zygote, asked.seed, names, asked.only)
             failed = 0
             if asked.tier in ("fast", "all"):
                 failed += fast.matrix(

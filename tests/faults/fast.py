@@ -59,23 +59,25 @@ def _section(section: Section, cases: list[Case], scene: Scene) -> int:
     return failed
 
 
-def all_mutants(world: World, zygote: Zygote, seed: int, names: Iterable[str]) -> int:
+def all_mutants(world: World, zygote: Zygote, seed: int, names: Iterable[str], only: str) -> int:
     """Give the core each defect in turn; how many of them nobody noticed."""
     healthy = points_of(Scene(world, zygote))
     survived = 0
     for name in names:
         began = time.monotonic()
         with mutants.applied(name):
-            caught = _hunt(Scene(world, zygote, name), healthy, seed)
+            caught = _hunt(Scene(world, zygote, name), healthy, seed, only)
         survived += caught is None
         seconds = time.monotonic() - began
         print(f"  {name:42} {caught or 'SURVIVED'} ({seconds:.0f} s)", flush=True)
     return survived
 
 
-def _hunt(scene: Scene, points: list[str], seed: int) -> str | None:
+def _hunt(scene: Scene, points: list[str], seed: int, only: str) -> str | None:
     """The first case that notices, going through all sections at once."""
     for tried, (section, case) in enumerate(_in_turn(sections(points, seed)), 1):
+        if only not in f"{section.name}: {case.label}":
+            continue
         problems = outcome(case, scene)
         if problems:
             return f"caught by case {tried}, {section.name}: {case.label}: {problems[0][:110]}"

@@ -251,20 +251,6 @@ def audit_in_a_commit_of_its_own() -> list[Patch]:
     return [(transitions, "_commit", commit)]
 
 
-def approval_not_needed_any_more_after_a_crash() -> list[Patch]:
-    """A restored call that waits for a person counts as approved."""
-    real = tool_step.ledger.load
-
-    def load(run_id: Any) -> Any:
-        rows = real(run_id)
-        return [
-            r.evolve(status=CallStatus.APPROVED) if r.status is CallStatus.AWAITING_APPROVAL else r
-            for r in rows
-        ]
-
-    return [(tool_step.ledger, "load", load)]
-
-
 MUTANTS: dict[str, Callable[[], list[Patch]]] = {
     f.__name__: f
     for f in (
@@ -284,7 +270,6 @@ MUTANTS: dict[str, Callable[[], list[Patch]]] = {
         unknown_commit_sent_again,
         unknown_commit_taken_for_done,
         audit_in_a_commit_of_its_own,
-        approval_not_needed_any_more_after_a_crash,
     )
 }
 
