@@ -229,6 +229,9 @@ def fork_run(
         raise NotFound("This run has no such checkpoint.", field="checkpoint_id")
     snapshot.verify(checkpoint, _bodies(run, checkpoint.messages))
     version = run.agent_version
+    if version.definition.get("engine") == "graph":
+        # It would begin at its start again, and so repeat what was done before the checkpoint.
+        raise IllegalTransition("The run of a graph cannot be forked; start a new one.")
     bounds = requested({**limits_json(run), **(changes.get("limits") or {})})
     text = _input(changes["input"]) if "input" in changes else None
     with one_commit("fork"):

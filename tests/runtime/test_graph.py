@@ -13,7 +13,7 @@ from evals.shop.models import Refund
 from runtime_core import commands, ports
 from runtime_core.checkpoints import graph_state
 from runtime_core.checkpoints.graph_state import GraphState
-from runtime_core.errors import InvalidInput, StateUnusable
+from runtime_core.errors import IllegalTransition, InvalidInput, StateUnusable
 from runtime_core.models import Checkpoint, Message, Run, Step
 from tests.runtime.test_cost import transactions
 from tests.runtime.tools import effects, effects_file
@@ -207,3 +207,12 @@ def test_the_demos_graph_refunds_what_a_person_agrees_to(world: World) -> None:
 
     assert drive(run).output == "Refunded 20.00."
     assert Refund.objects.get(order__number="A-1001").amount == Decimal("20.00")
+
+
+def test_a_graph_is_not_forked_since_it_would_begin_again(world: World) -> None:
+    run = drive(start(world, "count", "2"))
+    point = Checkpoint.objects.filter(run=run).first()
+    assert point is not None
+    with pytest.raises(IllegalTransition):
+        commands.fork_run(actor(world.alice), run, point.id)
+    assert Run.objects.filter(parent=run).count() == 0
