@@ -77,8 +77,9 @@ def runs(
     thread_id: uuid.UUID | None = None,
     cursor: str | None = None,
     limit: int | None = None,
+    where: Q | None = None,
 ) -> Page[Run]:
-    """The newest runs first, with agent and version; filters are exact."""
+    """The newest runs first, with agent and version; filters are exact, `where` is any more of them."""
     rows = Run.objects.filter(project__in=projects).select_related("agent", "agent_version")
     if status:
         rows = rows.filter(status=_known_status(status))
@@ -86,6 +87,8 @@ def runs(
         rows = rows.filter(agent__name=agent)
     if thread_id:
         rows = rows.filter(thread_id=thread_id)
+    if where:
+        rows = rows.filter(where)
     return paged(rows, ("-created_at", "-id"), cursor, limit)
 
 

@@ -10,7 +10,7 @@ from runtime_core.models import Interrupt, Run
 from runtime_core.states import InterruptStatus, RunStatus
 from runtime_core.values import Json, Span
 
-_RUN_STATUS = {
+SPAN_STATUS_OF_RUN = {
     RunStatus.COMPLETED: "ok",
     RunStatus.FAILED: "error",
     RunStatus.TIMED_OUT: "error",
@@ -37,7 +37,7 @@ def of_call(call_id: uuid.UUID, epoch: int) -> uuid.UUID:
 def ended_run_span(run: Run, status: RunStatus, epoch: int | None = None) -> Span:
     """The root of a trace whose run has ended."""
     held = run.lease_epoch if epoch is None else epoch
-    return run_span(run, held, clock.now(), _RUN_STATUS[status])
+    return run_span(run, held, clock.now(), SPAN_STATUS_OF_RUN[status])
 
 
 def run_span(

@@ -17,6 +17,8 @@ class Timed(Protocol):
     id: uuid.UUID
     parent_id: uuid.UUID | None
     kind: str
+    status: str
+    epoch: int
     started_at: dt.datetime
     ended_at: dt.datetime | None
     input_tokens: int

@@ -9,17 +9,21 @@ from dataclasses import dataclass
 
 from runtime_core import clock
 from runtime_core.models import Run
+from runtime_core.tracing import SPAN_STATUS_OF_RUN
 from traces.models import SpanRow
-from traces.span_tree import Node
+from traces.siblings import More
+from traces.span_tree import Node, Timed
 from traces.spans.table import OF_A_WORKER
 from traces.timescale import Timescale
 from traces.waits import Wait
 
 _ICONS = {"run": "run", "step": "step", "llm": "model", "tool": "tool", "interrupt": "clock",
-          "decision": "user", "checkpoint": "lock", "sandbox": "admin"}  # fmt: skip
+          "decision": "user", "checkpoint": "flag", "sandbox": "admin", "mcp": "send",
+          "subagent": "agent", "compensate": "undo"}  # fmt: skip
 _TONES = {"ok": "ok", "error": "bad", "cancelled": "neutral", "abandoned": "late", "open": "info"}
 _WAIT_TONES = {"queue": "neutral", "paused": "pause", "person": "wait"}
 _WAIT_ICONS = {"queue": "hourglass", "paused": "pause", "person": "clock"}
+ERRORS = ("error", "abandoned")
 _MARKS = {
     "orphan": "unattached: its parent is not there",
     "cycle": "unattached: it is its own ancestor",
@@ -46,6 +50,9 @@ class TraceRow:
     tokens: int = 0
     cost_usd: float = 0.0
     children: int = 0
+    level: int = 1
+    left_out: int = 0
+    peek_url: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -55,7 +62,7 @@ class TraceRow:
     @property
     def is_error(self) -> bool:
         """True if the errors filter keeps it."""
-        return self.status in ("error", "abandoned")
+        return self.status in ERRORS
 
     @property
     def took(self) -> dt.timedelta | None:
@@ -65,28 +72,39 @@ class TraceRow:
         return max((self.ended_at or clock.now()) - self.started_at, dt.timedelta())
 
 
-def rows_of(
-    run: Run, nodes: Sequence[Node], waits: Sequence[Wait], scale: Timescale
-) -> list[TraceRow]:
-    """Rows in tree order; waits stand below the root, by time."""
-    rows = [_of_span(run, node, scale) for node in nodes]
-    for wait in waits:
-        rows.insert(_place(rows, wait), _of_wait(wait, scale))
-    return rows
+Entry = Node | More | Wait
 
 
-def _place(rows: list[TraceRow], wait: Wait) -> int:
-    for index, row in enumerate(rows):
-        if index and row.depth <= 1 and row.started_at > wait.started_at:
-            return index
-    return len(rows)
+def merged(entries: Sequence[Node | More], waits: Sequence[Wait]) -> list[Entry]:
+    """Tree order; waits stand below the root, by time."""
+    found: list[Entry] = []
+    todo = sorted(waits, key=lambda wait: wait.started_at, reverse=True)
+    for entry in entries:
+        started_at = entry.span.started_at if isinstance(entry, Node) else entry.started_at
+        while found and todo and entry.depth <= 1 and started_at > todo[-1].started_at:
+            found.append(todo.pop())
+        found.append(entry)
+    return found + todo[::-1]
+
+
+def row_of(run: Run, entry: Entry, scale: Timescale) -> TraceRow:
+    """One entry with its bar."""
+    if isinstance(entry, Wait):
+        return _of_wait(entry, scale)
+    return _of_more(entry) if isinstance(entry, More) else _of_span(run, entry, scale)
+
+
+def is_error(run: Run, node: Node) -> bool:
+    """True if the errors filter keeps it."""
+    return status_of(run, node.span) in ERRORS
 
 
 def _of_span(run: Run, node: Node, scale: Timescale) -> TraceRow:
     span = node.span
     assert isinstance(span, SpanRow)  # noqa: S101
-    status = _status(run, span)
-    x, width = scale.place(span.started_at, span.ended_at)
+    status = status_of(run, span)
+    ended_at = _ended_at(run, span)
+    x, width = scale.place(span.started_at, ended_at)
     return TraceRow(
         name=span.name,
         kind=span.kind,
@@ -94,8 +112,9 @@ def _of_span(run: Run, node: Node, scale: Timescale) -> TraceRow:
         tone=_tone(span, status),
         status=status,
         depth=node.shown_depth,
+        level=node.depth,
         started_at=span.started_at,
-        ended_at=span.ended_at,
+        ended_at=ended_at,
         x=x,
         width=width,
         note="; ".join(_notes(node, status)),
@@ -107,12 +126,20 @@ def _of_span(run: Run, node: Node, scale: Timescale) -> TraceRow:
     )
 
 
-def _status(run: Run, span: SpanRow) -> str:
-    """An open span whose worker is gone will never be closed: it counts as abandoned."""
+def status_of(run: Run, span: Timed) -> str:
+    """The root is as the run is. An open span whose worker is gone will never be closed: it counts as abandoned."""
+    if span.id == run.id:
+        return SPAN_STATUS_OF_RUN.get(run.state, "open")
     if span.status != "open" or span.ended_at is not None:
         return span.status
+    if span.kind == "interrupt":
+        return "cancelled" if run.state.ended else "open"
     lost = span.kind in OF_A_WORKER and span.epoch < run.lease_epoch
     return "abandoned" if run.state.ended or lost else "open"
+
+
+def _ended_at(run: Run, span: SpanRow) -> dt.datetime | None:
+    return run.ended_at if span.id == run.id else span.ended_at
 
 
 def _tone(span: SpanRow, status: str) -> str:
@@ -148,4 +175,22 @@ def _of_wait(wait: Wait, scale: Timescale) -> TraceRow:
         x=x,
         width=width,
         interrupt_id=wait.interrupt_id,
+    )
+
+
+def _of_more(more: More) -> TraceRow:
+    spans = "" if more.spans == more.siblings else f", {more.spans:,} with all below them"
+    return TraceRow(
+        name=f"{more.siblings:,} more{spans}",
+        kind="more",
+        icon="dot",
+        tone="neutral",
+        status="",
+        depth=more.shown_depth,
+        level=more.depth,
+        started_at=more.started_at,
+        ended_at=more.started_at,
+        x=0,
+        width=0,
+        left_out=more.siblings,
     )

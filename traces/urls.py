@@ -21,6 +21,7 @@ urlpatterns = [
     path("runs/<uuid:run_id>/compensate/", run.compensate, name="run-compensate"),
     path("traces/", trace.index, name="traces"),
     path("traces/<uuid:run_id>/", trace.show, name="trace"),
+    path("traces/<uuid:run_id>/spans/<uuid:span_id>/", trace.span, name="trace-span"),
     path("audit/", audit.index, name="audit"),
     path("agents/", agents.index, name="agents"),
     path("policies/", policies.show, name="policies"),

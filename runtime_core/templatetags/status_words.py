@@ -63,7 +63,14 @@ STEP = {
     "unset": Look("neutral", "ring", "Open", "Not finished yet."),
 }
 
-FAMILIES = {"run": RUN, "tool_call": TOOL_CALL, "interrupt": INTERRUPT, "step": STEP}
+SPAN = {
+    "open": Look("info", "dot", "Open", "Still going on."),
+    "ok": STEP["ok"],
+    "error": STEP["error"],
+    "cancelled": Look("neutral", "ban", "Cancelled", "Ended because somebody stopped it."),
+    "abandoned": Look("late", "alert", "Abandoned", "Its worker was lost; another one went on."),
+}
+FAMILIES = {"run": RUN, "tool_call": TOOL_CALL, "interrupt": INTERRUPT, "step": STEP, "span": SPAN}
 
 RISK = {
     "low": Look("neutral", "ring", "low", "Low risk: little can go wrong."),

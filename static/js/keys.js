@@ -8,7 +8,8 @@ const PLACES = { h: "/", i: "/inbox/", r: "/runs/", t: "/traces/" };
 const GO_MS = 1500;
 let goUntil = 0;
 
-function switchedOn() {
+/** False where somebody has switched single-letter keys off. */
+export function switchedOn() {
   try {
     return localStorage.getItem(STORE) !== "off";
   } catch {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from runtime_core import ports
+from runtime_core import ports, tracing
 from runtime_core.ids import new_id
 from runtime_core.values import SYSTEM, Audit, Usage
 from tests.pages.world import World
@@ -97,12 +98,92 @@ def test_h8_twenty_thousand_siblings_open_in_time(world: World, as_user: Login) 
     began = time.process_time()
     page = client.get(f"/traces/{run.id}/").content.decode()
     took = time.process_time() - began
-    last = client.get(f"/traces/{run.id}/?from=20000").content.decode()
+    SpanRow.objects.filter(run_id=run.id, name="span 9999").update(status="error")
+    broken = client.get(f"/traces/{run.id}/").content.decode()
+    whole = client.get(f"/traces/{run.id}/?siblings=all").content.decode()
+    last = client.get(f"/traces/{run.id}/?siblings=all&from=20000").content.decode()
 
     assert took < 3
-    assert page.count("data-depth") == 500
-    assert 'href="?from=500"' in page
+    assert page.count("data-depth") == 1 + 25 + 1 + 10
+    assert "19,965 more" in page
+    assert "span 9999" in broken, "what failed is never folded away"
+    assert "span 9999" not in page
+    assert whole.count("data-depth") == 200
+    assert 'href="?siblings=all&amp;from=200"' in whole
     assert last.count("data-depth") == 1
+
+
+def test_a_span_has_a_page_and_a_panel_that_say_who_let_it_happen(
+    world: World, as_user: Login
+) -> None:
+    run = world.run(lease_epoch=2)
+    one = world.ask(run)
+    root = world.span(run, id=run.id, parent_id=None, kind="run", name="the root")
+    tool = world.span(
+        run, id=tracing.of_call(one.tool_call_id, 2), epoch=2, name="write_file",
+        attrs={"why": "a rule lets it"}, input={"path": "a.py"},
+    )  # fmt: skip
+    address = f"/traces/{run.id}/spans/{tool.id}/"
+    client = as_user(world.viewer)
+
+    page = client.get(address).content.decode()
+    panel = client.get(address, headers={"HX-Request": "true"})
+
+    for text in (f"/inbox/{one.id}/", "a rule lets it", "a.py", f"/spans/{root.id}/", "version 1"):
+        assert text in page, text
+        assert text in panel.content.decode(), text
+    assert "<html" in page
+    assert "<html" not in panel.content.decode()
+    assert "HX-Request" in panel["Vary"]
+    assert client.get(f"/traces/{run.id}/spans/{new_id()}/").status_code == 404
+    assert as_user(world.stranger).get(address).status_code == 404
+    other = world.run()
+    assert client.get(f"/traces/{other.id}/spans/{tool.id}/").status_code == 404
+
+
+def test_a_trace_is_read_as_tree_log_and_json_while_it_goes_on(
+    world: World, as_user: Login
+) -> None:
+    run = world.run("running", ended_at=None)
+    world.span(run, id=run.id, parent_id=None, kind="run", name="r", status="error")
+    world.span(run, name="second", started_at=run.created_at + dt.timedelta(seconds=50))
+    world.span(run, name="first", status="error")
+    client = as_user(world.viewer)
+
+    page, log, data = (
+        client.get(f"/traces/{run.id}/{view}").content.decode()
+        for view in ("", "?view=log", "?view=json&errors=1")
+    )
+
+    assert "data-refresh" in page
+    assert "this page follows it" in page
+    assert "1 with errors" in page, "a run that is tried again is not one that failed"
+    assert log.index(">first<") < log.index(">second<")
+    assert "&quot;name&quot;: &quot;first&quot;" in data
+    assert "second" not in data
+    assert "in the queue" not in client.get(f"/traces/{run.id}/?queue=0").content.decode()
+
+
+def test_traces_are_found_by_title_by_tool_and_by_what_is_in_them(
+    world: World, as_user: Login
+) -> None:
+    mended, asked = world.run(title="Mend the parser"), world.run(title="Ask about it")
+    world.span(mended, name="git_commit", status="error")
+    world.span(asked, kind="interrupt", name="waiting")
+    client = as_user(world.viewer)
+
+    def found(query: str) -> set[str]:
+        page = client.get(f"/traces/?{query}").content.decode()
+        return {title for title in ("Mend the parser", "Ask about it") if title in page}
+
+    assert found("q=PARSER") == {"Mend the parser"}
+    assert found(f"q={asked.id}") == {"Ask about it"}
+    assert found("has=errors") == found("tool=git_commit") == {"Mend the parser"}
+    assert found("has=people") == {"Ask about it"}
+    assert found("q=%00&has=x") == set()
+    assert found("has=x&tool=") == {"Mend the parser", "Ask about it"}
+    assert 'value="PARSER"' in client.get("/traces/?q=PARSER").content.decode()
+    assert found("has=redactions") == set()
 
 
 def test_the_audit_filters_and_says_how_the_chain_stands(world: World, as_user: Login) -> None:

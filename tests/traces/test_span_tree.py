@@ -22,6 +22,8 @@ class Fake:
     number: int
     parent: int | None = None
     kind: str = "tool"
+    status: str = "ok"
+    epoch: int = 0
     started_at: dt.datetime = START
     ended_at: dt.datetime | None = None
     input_tokens: int = 0
