@@ -72,8 +72,8 @@ def withdraw(run: Run) -> None:
         interrupt.status = InterruptStatus.WITHDRAWN.value
         interrupt.decided_at = timezone.now()
         interrupt.save(update_fields=["status", "decided_at"])
-        transaction.on_commit(lambda one=interrupt: ports.spans().write([settled_span(one)]))
     if opened:
+        transaction.on_commit(lambda: ports.spans().write([settled_span(one) for one in opened]))
         ports.audit().record([_withdrawn(interrupt) for interrupt in opened])
 
 

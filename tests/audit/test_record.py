@@ -45,7 +45,7 @@ def test_h2_no_secret_reaches_the_audit() -> None:
     ports.audit().record(
         [
             Audit(
-                "interrupt.decided",
+                "decision.denied",
                 Actor(1, f"ana {TOKEN}"),
                 "interrupt",
                 "i1",

@@ -78,9 +78,8 @@ def test_a_wrong_definition_is_refused_by_name(world: World, field: dict[str, An
 def test_an_engine_that_is_gone_stops_the_run_with_its_name(world: World) -> None:
     run = world.start([{"text": "x"}])
     version = AgentVersion.objects.get(id=run.agent_version_id)
-    AgentVersion.objects.filter(id=version.id).update(
-        definition={**version.definition, "engine": "perpetual"}
-    )
+    version.definition = {**version.definition, "engine": "perpetual"}
+    version.save()
     drive(run)
     failed_clearly(run, "invalid_input", "perpetual", "react")
 
