@@ -1,6 +1,7 @@
 """`python -m benchmarks [section…] [--quick]`: measure, and print one table.
 
-Sections: steps, claims, inbox, resume, queue, cancel, http, fanout, crowd, redaction. All but the last by default.
+Sections: steps, claims, inbox, resume, queue, cancel, http, fanout, audit, crowd, redaction.
+All but the last by default.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import inbox, latency, scheduling, steps, web
+from benchmarks import audit, inbox, latency, scheduling, steps, web
 from benchmarks.floor import Floor
 from benchmarks.place import Place, place
 from benchmarks.table import Figure, shown
@@ -42,6 +43,7 @@ SECTIONS: dict[str, Measured] = {
     "cancel": lambda here, quick: latency.cancel(here, 3 if quick else 20),
     "http": lambda here, quick: web.http(here, 5 if quick else 60),
     "fanout": lambda here, quick: web.fanout(here, 2 if quick else 5),
+    "audit": lambda here, quick: audit.measure(here, 2_000 if quick else 40_000),
     # The last one: it replaces the worker by others.
     "crowd": lambda here, quick: scheduling.crowd(
         here, *((1, 30, 20) if quick else (5, 2_000, 100))

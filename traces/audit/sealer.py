@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import connection, transaction
 
-from traces.audit.anchors import append_anchor
+from traces.audit.anchors import append_anchor, newest_anchor
 from traces.audit.chain import GENESIS, entry_hash
 from traces.models import AuditEntry
 
@@ -21,6 +21,7 @@ WHERE audit_entry.id = sealed.id
 def seal() -> int:
     """Seal what is committed and unsealed. How many entries that were; 0 if another is at it."""
     total = 0
+    _anchor_what_a_crash_left()
     while True:
         count, seq, head = _seal_batch()
         if count:
@@ -29,6 +30,19 @@ def seal() -> int:
         total += count
         if count < BATCH:
             return total
+
+
+def _anchor_what_a_crash_left() -> None:
+    """Anchor the head if whoever sealed it died before that, so that no tail stands unproven until the next entry.
+
+    Where there is no anchor that holds, there is nothing to go on from: that is for `verify` to say, not to hide.
+    """
+    anchor = newest_anchor()
+    if anchor is None or anchor.problem:
+        return
+    last = AuditEntry.objects.exclude(seq=None).order_by("-seq").values_list("seq", "hash").first()
+    if last and last[0] is not None and last[0] > anchor.seq:
+        append_anchor(last[0], last[1])
 
 
 @transaction.atomic
