@@ -233,6 +233,7 @@ CELERY_BEAT_SCHEDULE = {
     "tidy": _tick("runtime_core.tidy", 300.0),
     "seal": _tick("traces.seal", 1.0),
     "retain": _tick("traces.retain", 600.0),
+    "purge": _tick("traces.purge", 2.0),
     "notify": _tick("approvals.notify", 2.0),
     "escalate": _tick("approvals.escalate", 5.0),
 }
@@ -253,6 +254,7 @@ INTERLOCK_PORTS = {
     "terms_source": "approvals.policies.source",
     "grants": "approvals.grants.source",
     "overdue": "approvals.escalation.overdue",
+    "deletions": "traces.deletion.door",
 }
 TOOL_MODULES: list[str] = ["evals.shop.tools", "evals.shop.graphs", *env.list("TOOL_MODULES", default=[])]
 INTERLOCK_MODEL = env.str("INTERLOCK_MODEL", default="")

@@ -6,10 +6,12 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from runtime_core import ports
 from runtime_core.models import ToolPermission
+from runtime_core.models.kept import of_kept
 from runtime_core.tools.permission import validate_constraints
 from runtime_core.values import Actor, Audit, Json, Verdict
 
@@ -18,6 +20,10 @@ class LookOnly(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at ru
     """Rows that other parts of the product write: no adding, changing, deleting, and no actions."""
 
     actions = None
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """All rows but those of what is being deleted."""
+        return of_kept(super().get_queryset(request))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Nobody adds."""

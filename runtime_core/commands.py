@@ -99,7 +99,7 @@ def start_run(
 def cancel_run(actor: Actor, run: Run) -> Run:
     """Ask for the end of a run; one that nobody holds ends at once. IllegalTransition if it has ended."""
     with one_commit("cancel"):
-        locked = Run.objects.select_for_update().get(id=run.id)
+        locked = _locked(run)
         if locked.state.ended:
             raise IllegalTransition(
                 f"The run has ended already: it is {locked.status}.", status=locked.status
@@ -115,7 +115,7 @@ def force_stop(actor: Actor, run: Run) -> Run:
     seconds = limits().force_stop_after_seconds
     asked = Run.objects.filter(cancel_requested_at__lte=Now() - timedelta(seconds=seconds))
     with one_commit("force"):
-        locked = Run.objects.select_for_update().get(id=run.id)
+        locked = _locked(run)
         if locked.state.ended:
             raise IllegalTransition(
                 f"The run has ended already: it is {locked.status}.", status=locked.status
@@ -133,7 +133,7 @@ def force_stop(actor: Actor, run: Run) -> Run:
 def pause_run(actor: Actor, run: Run) -> Run:
     """Ask a run to pause before its next step. IllegalTransition if it waits for a person or has ended."""
     with one_commit("pause"):
-        locked = Run.objects.select_for_update().get(id=run.id)
+        locked = _locked(run)
         if locked.state is RunStatus.RUNNING:
             Run.objects.filter(id=run.id).update(pause_requested_at=timezone.now())
             seq = locked.last_seq
@@ -148,7 +148,7 @@ def pause_run(actor: Actor, run: Run) -> Run:
 def resume_run(actor: Actor, run: Run, limits: Mapping[str, Any] | None = None) -> Run:
     """Set a paused run going again, with more to spend if `limits` says so (new totals, not additions)."""
     with one_commit("resume"):
-        locked = Run.objects.select_for_update().get(id=run.id)
+        locked = _locked(run)
         bounds = requested({**limits_json(locked), **(limits or {})})
         seq = transitions.move(run.id, RunStatus.PENDING, "resume")
         _refuse_spent(locked, bounds)
@@ -180,7 +180,7 @@ def retry_run(actor: Actor, run: Run) -> Run:
     """Set a failed or timed-out run going again from its last checkpoint, as its next attempt."""
     try:
         with one_commit("retry"):
-            locked = Run.objects.select_for_update().get(id=run.id)
+            locked = _locked(run)
             _refuse_answered_child(locked)
             compensation.refuse_retry(locked)
             seq = transitions.move(run.id, RunStatus.PENDING, "retry", new_attempt=True)
@@ -198,7 +198,7 @@ def compensate_run(actor: Actor, run: Run) -> Run:
     """
     _person(actor)
     with one_commit("compensate"):
-        locked = Run.objects.select_for_update().get(id=run.id)
+        locked = _locked(run)
         made = compensation.begin(locked, actor)
     return _after(made, made.last_seq, due=True)
 
@@ -235,6 +235,7 @@ def fork_run(
     bounds = requested({**limits_json(run), **(changes.get("limits") or {})})
     text = _input(changes["input"]) if "input" in changes else None
     with one_commit("fork"):
+        _locked(run)  # it may be about to be deleted, with all that comes of it
         thread = Thread.objects.create(project=run.project, created_by_id=_person(actor))
         fork = new_run.insert(
             version, thread, text or run.input, bounds, created_by=_person(actor), parent=run
@@ -250,7 +251,7 @@ def fork_run(
 def pin_checkpoint(actor: Actor, run: Run, checkpoint_id: uuid.UUID, pinned: bool) -> Checkpoint:
     """Keep a checkpoint from housekeeping, or let it go. NotFound; InvalidInput if too many are pinned."""
     with one_commit("pin"):
-        Run.objects.select_for_update().get(id=run.id)
+        _locked(run)
         found = Checkpoint.objects.filter(id=checkpoint_id, run=run).first()
         if found is None:
             raise NotFound("This run has no such checkpoint.", field="checkpoint_id")
@@ -395,6 +396,13 @@ def _after(run: Run, seq: int, *, due: bool = False, inbox: bool = False) -> Run
         wake_run(run.id)
     transaction.on_commit(lambda: announce(run.id, seq, run.project_id, inbox=inbox))
     return _now(run)
+
+
+def _locked(run: Run) -> Run:
+    found = Run.objects.select_for_update().filter(id=run.id).first()
+    if found is None:
+        raise NotFound("There is no such run any more.")
+    return found
 
 
 def _now(run: Run) -> Run:

@@ -120,6 +120,27 @@ class IllegalTransition(RequestError):
     http_status = 409
 
 
+class NotEnded(RequestError):
+    """Something of it is still at work; cancel it and wait for its end, then delete it."""
+
+    code = "not_ended"
+    http_status = 409
+
+
+class PartOfRun(RequestError):
+    """Another run holds what came out of this one; delete that run, and this one goes with it."""
+
+    code = "part_of_run"
+    http_status = 409
+
+
+class Held(RequestError):
+    """A legal hold keeps it; nothing was deleted. Who set the hold can release it."""
+
+    code = "held"
+    http_status = 409
+
+
 class ThreadBusy(RequestError):
     """Another run of this thread has not ended yet; wait for it, cancel it or use a new thread."""
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from runtime_core.values import ApprovalTerms, Asked, Audit, Covered, Json, Span, ToolSpec
+from runtime_core.values import Actor, ApprovalTerms, Asked, Audit, Covered, Json, Span, ToolSpec
 
 
 class Redacted(Protocol):
@@ -97,6 +97,14 @@ class Grants(Protocol):
         """Count one use, right before the call runs: None, or why it may not run by it any more."""
 
 
+class Deletions(Protocol):
+    """Hides a run or a thread at once, with all that derives from it, and deletes it in the background."""
+
+    def ask(self, actor: Actor, kind: str, object_id: uuid.UUID, reason: str) -> dict[str, Json]:
+        """What was asked for, as JSON. NotFound, NotEnded, PartOfRun, Held."""
+        ...
+
+
 @functools.cache
 def _bound(name: str) -> Any:
     target = import_string(settings.INTERLOCK_PORTS[name])
@@ -136,3 +144,8 @@ def grants() -> Grants:
 def overdue() -> Overdue:
     """What decides on requests whose time is over."""
     return cast(Overdue, _bound("overdue"))
+
+
+def deletions() -> Deletions:
+    """What deletes runs and threads."""
+    return cast(Deletions, _bound("deletions"))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
 
 import traces.admin_redaction
 import traces.admin_retention  # noqa: F401  (registers its pages)
 from runtime_core.admin_forms import LookOnly
+from runtime_core.models import Run
 from traces.models import AuditEntry, SpanRow
 
 
@@ -30,3 +35,8 @@ class SpanAdmin(LookOnly):
     search_fields = ["run_id", "name"]
     ordering = ["-started_at"]
     show_full_result_count = False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """All spans but those of runs that are being deleted, which no foreign key names."""
+        hidden = Run.everything.filter(deleted_at__isnull=False)
+        return super().get_queryset(request).exclude(run_id__in=hidden.values("id"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from traces.audit.sealer import seal
+from traces.deletion.purge import purge_due
 from traces.retention.sweep import sweep
 
 SWEEP_SECONDS = 120.0
@@ -20,3 +21,9 @@ def seal_audit() -> None:
 def let_go() -> None:
     """Let go of what has been kept long enough; what does not fit into the time is for the next tick."""
     sweep(False, lambda *_: None, seconds=SWEEP_SECONDS)
+
+
+@shared_task(name="traces.purge")
+def purge() -> None:
+    """Delete the rows of what was asked to be deleted."""
+    purge_due()

@@ -12,11 +12,14 @@ from ninja import Router
 from runtime_core import commands, queries
 from runtime_core.access import Can
 from runtime_core.api.auth import caller
+from runtime_core.api.deleting import deleted
 from runtime_core.api.idempotency import Answer, once
 from runtime_core.api.schemas import (
     CancelRun,
     CheckpointOut,
     CheckpointsOut,
+    DeleteIn,
+    DeletionOut,
     EffectsOut,
     ForkRun,
     LimitsIn,
@@ -92,6 +95,14 @@ def index(
 def detail(request: HttpRequest, run_id: uuid.UUID) -> RunOut:
     """The run, with the ids of its open interrupts."""
     return _out(_visible(request, run_id))
+
+
+@router.delete("/{uuid:run_id}", response={202: DeletionOut}, summary="Delete a run")
+def delete(
+    request: HttpRequest, run_id: uuid.UUID, payload: DeleteIn | None = None
+) -> HttpResponse:
+    """Hide an ended run and all that derives from it at once; their rows go in the background."""
+    return deleted(request, lambda: _visible(request, run_id).project_id, "run", run_id, payload)
 
 
 @router.post("/{uuid:run_id}/cancel", response={202: RunOut}, summary="Cancel a run")

@@ -84,6 +84,26 @@ class StartRun(StrictBody):
     )
 
 
+class DeleteIn(StrictBody):
+    """Why it is deleted: kept with the request, redacted."""
+
+    reason: str = Field("", max_length=300)
+
+
+class DeletionOut(Schema):
+    """A deletion: `pending` while rows go (nobody sees any already), then `done`, with the counts a table."""
+
+    id: uuid.UUID
+    kind: str
+    object_id: str
+    state: str
+    runs: int
+    counts: dict[str, int]
+    receipt: str
+    created_at: dt.datetime
+    ended_at: dt.datetime | None
+
+
 class CreateThread(StrictBody):
     """`project` is needed only by those who may start runs in several."""
 

@@ -10,8 +10,9 @@ from ninja import Router
 from runtime_core import access, commands, queries
 from runtime_core.access import Can
 from runtime_core.api.auth import caller
+from runtime_core.api.deleting import deleted
 from runtime_core.api.idempotency import Answer, once
-from runtime_core.api.schemas import CreateThread, ThreadOut
+from runtime_core.api.schemas import CreateThread, DeleteIn, DeletionOut, ThreadOut
 from runtime_core.callers import Caller
 from runtime_core.errors import InvalidInput, NotAllowed, NotFound
 from runtime_core.models import Project
@@ -37,6 +38,18 @@ def create(request: HttpRequest, payload: CreateThread) -> HttpResponse:
 def detail(request: HttpRequest, thread_id: uuid.UUID) -> ThreadOut:
     """The thread; its runs are at `/runs?thread_id=`."""
     return ThreadOut.of(queries.thread(caller(request).projects(), thread_id))
+
+
+@router.delete("/{uuid:thread_id}", response={202: DeletionOut}, summary="Delete a thread")
+def delete(
+    request: HttpRequest, thread_id: uuid.UUID, payload: DeleteIn | None = None
+) -> HttpResponse:
+    """Hide a thread with its runs and all that derives from them at once; the rows go in the background."""
+
+    def project_of() -> uuid.UUID:
+        return queries.thread(caller(request).projects(), thread_id).project_id
+
+    return deleted(request, project_of, "thread", thread_id, payload)
 
 
 def _project_for(who: Caller, slug: str | None) -> Project:

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 
 from runtime_core.ids import new_id
+from runtime_core.models.kept import Kept
 from runtime_core.models.project import Project
 from runtime_core.models.run import Run
 from runtime_core.models.tool_call import ToolCall
@@ -57,6 +58,12 @@ class Interrupt(models.Model):
     )
     action = models.CharField(max_length=8, blank=True)
     comment = models.TextField(blank=True, help_text="Redacted reason or answer.")
+    deleted_at = models.DateTimeField(
+        null=True, editable=False, help_text="Since then nobody sees it; it is being deleted."
+    )
+
+    objects = Kept["Interrupt"]()
+    everything = models.Manager["Interrupt"]()
 
     class Meta:
         db_table = "interrupt"

@@ -7,6 +7,7 @@ from django.db import models
 
 from runtime_core.ids import new_id
 from runtime_core.models.agent import Agent, AgentVersion
+from runtime_core.models.kept import Kept
 from runtime_core.models.project import Project
 from runtime_core.models.thread import Thread
 from runtime_core.states import ENDED, RunStatus
@@ -37,11 +38,18 @@ class Run(models.Model):
         default=list, help_text="From the first run down: [agent, id of the call] each."
     )
     undoes = models.ForeignKey(
-        "self", models.CASCADE, null=True, related_name="undone_by", db_index=False,
+        "self",
+        models.CASCADE,
+        null=True,
+        related_name="undone_by",
+        db_index=False,
         help_text="The run whose effects this one takes back.",
     )
     compensation = models.CharField(
-        max_length=5, blank=True, default="", db_default="",
+        max_length=5,
+        blank=True,
+        default="",
+        db_default="",
         help_text="`due`: its effects are taken back when it has failed or was stopped; `begun`: that is under way.",
     )
     title = models.CharField(max_length=120)
@@ -87,6 +95,12 @@ class Run(models.Model):
         null=True, help_text="When it last began to wait for a person."
     )
     ended_at = models.DateTimeField(null=True)
+    deleted_at = models.DateTimeField(
+        null=True, editable=False, help_text="Since then nobody sees it; it is being deleted."
+    )
+
+    objects = Kept["Run"]()
+    everything = models.Manager["Run"]()
 
     class Meta:
         db_table = "run"

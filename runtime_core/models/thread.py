@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 
 from runtime_core.ids import new_id
+from runtime_core.models.kept import Kept
 from runtime_core.models.project import Project
 from runtime_core.models.sealed import SealedField
 
@@ -18,6 +19,12 @@ class Thread(models.Model):
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
     metadata = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    deleted_at = models.DateTimeField(
+        null=True, editable=False, help_text="Since then nobody sees it; it is being deleted."
+    )
+
+    objects = Kept["Thread"]()
+    everything = models.Manager["Thread"]()
 
     class Meta:
         db_table = "thread"

@@ -10,6 +10,7 @@ from pathlib import Path
 from runtime_core import clock
 from traces.audit.anchors import read_anchors
 from traces.audit.chain import GENESIS, commitment, entry_hash
+from traces.audit.erasure import erased_entries
 from traces.models import AuditEntry
 
 UNSEALED_AFTER = dt.timedelta(seconds=60)
@@ -62,13 +63,14 @@ def _believable_anchors(report: Report, copy: Path | None) -> dict[int, str]:
 
 def _check_chain(report: Report, anchors: dict[int, str]) -> None:
     expected, previous = 1, GENESIS
+    erased = erased_entries()
     for entry in _sealed():
         assert entry.seq is not None  # noqa: S101 (filtered)
         if entry.seq != expected:
             report.found(f"entries {expected} to {entry.seq - 1} are missing")
         if entry.prev_hash != previous:
             report.found(f"entry {entry.seq} does not follow the one before it")
-        for problem in _problems(entry):
+        for problem in _problems(entry, erased):
             report.found(f"entry {entry.seq} {problem}")
         if anchors.get(entry.seq, entry.hash) != entry.hash:
             report.found(f"entry {entry.seq} is not the one that was anchored: rewritten")
@@ -77,10 +79,12 @@ def _check_chain(report: Report, anchors: dict[int, str]) -> None:
         expected = entry.seq + 1
 
 
-def _problems(entry: AuditEntry) -> Iterator[str]:
+def _problems(entry: AuditEntry, erased: frozenset[str]) -> Iterator[str]:
     if entry_hash(entry, entry.seq or 0, entry.prev_hash) != entry.hash:
         yield "was changed"
     payload = getattr(entry, "payload", None)
+    if payload is None and str(entry.id) in erased:
+        return
     if payload is None:
         yield "has no payload and no record of its erasure"
     elif commitment(payload.salt, entry.actor_name, payload.body) != entry.payload_commit:

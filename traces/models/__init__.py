@@ -1,8 +1,9 @@
-"""What this side stores: the audit chain, the spans of traces, redaction and retention policies, and holds."""
+"""What this side stores: the audit chain, the spans of traces, redaction and retention policies, holds, deletions."""
 
 from __future__ import annotations
 
 from traces.models.audit import AuditEntry, AuditPayload
+from traces.models.deletion import DeletionRequest
 from traces.models.holds import LegalHold
 from traces.models.redaction import RedactionPolicy, RedactionRule
 from traces.models.retention import DataClass, RetentionPolicy, RetentionTotal
@@ -12,6 +13,7 @@ __all__ = [
     "AuditEntry",
     "AuditPayload",
     "DataClass",
+    "DeletionRequest",
     "LegalHold",
     "RedactionPolicy",
     "RedactionRule",

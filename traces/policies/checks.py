@@ -81,7 +81,9 @@ def _too_wide(works: _Works) -> Problem | None:
 
 def recent_events(number: int) -> Iterable[Any]:
     """The data of the newest events that say something, newest first."""
-    rows = Event.objects.exclude(type__in=["run_status", "step_start", "checkpoint"])
+    rows = Event.objects.filter(run__deleted_at=None).exclude(
+        type__in=["run_status", "step_start", "checkpoint"]
+    )
     return rows.order_by("-ts").values_list("data", flat=True)[:number]
 
 

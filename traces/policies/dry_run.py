@@ -33,7 +33,9 @@ def dry_run(row: RedactionPolicy) -> DryRun:
     policy = policy_of(row, row.rules.all())
     applied = Applied(policy.rules, engine().marker)
     found = DryRun()
-    events = Event.objects.exclude(type__in=["run_status", "step_start", "checkpoint"])
+    events = Event.objects.filter(run__deleted_at=None).exclude(
+        type__in=["run_status", "step_start", "checkpoint"]
+    )
     rows = events.order_by("-ts").values_list("run__project_id", "run__agent_id", "data")
     for project, agent, data in rows[:_SEARCHED].iterator():
         if found.looked_at >= EVENTS:
