@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 import redis
 from django.conf import settings
@@ -43,15 +44,28 @@ def tell(name: str, commands: Sequence[Command], *, always: bool = False) -> boo
     return True
 
 
-def _send(commands: Sequence[Command]) -> None:
+def ask(name: str, commands: Sequence[Command]) -> list[Any]:
+    """The answers to these commands; none at all if the broker did not give every one of them."""
+    global _resting_until
+    if not commands or clock.monotonic() < _resting_until:
+        return []
+    try:
+        with outside(name):
+            return _send(commands)
+    except Exception as error:  # noqa: BLE001 - the answer is a hint as well
+        _resting_until = clock.monotonic() + REST_S
+        _log.warning("no %s read: %s", name, error)
+        return []
+
+
+def _send(commands: Sequence[Command]) -> list[Any]:
     """One write and one read for all of them; the client's own way costs three times as much."""
     pool = _client(settings.REDIS_URL).connection_pool
     link = pool.get_connection()
     try:
         packed = link.pack_commands(commands)  # type: ignore[no-untyped-call]
         link.send_packed_command(packed)  # type: ignore[no-untyped-call]
-        for _ in commands:
-            link.read_response()
+        return [link.read_response() for _ in commands]
     except BaseException:
         # What was not read would be taken for the answer to the next command.
         link.disconnect()  # type: ignore[no-untyped-call]

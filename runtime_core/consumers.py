@@ -1,7 +1,8 @@
 """Websockets: a base that knows who listens and when to hang up, the JSON events of a run, and the inbox.
 
 Raw ASGI applications, not Channels consumers: those would each join the channel layer, which costs most of a server's
-throughput and fails with Valkey. Inbound messages are read and ignored; state changes go over HTTP.
+throughput and fails with Valkey. Inbound messages change no state, which goes over HTTP; only the inbox
+reads them.
 
 Close codes: 4400 the address is wrong, 4401 not logged in (or no longer), 4403 not allowed (or no longer), 4404 no such
 run, 4408 too slow (come back with your last seq), 4503 come back in a moment.
@@ -78,6 +79,9 @@ class LiveSocket:
         """Send until there is nothing more to say; runs until the client leaves."""
         raise NotImplementedError
 
+    async def heard(self, text: str) -> None:
+        """What the client said: nothing that counts, unless a subclass listens. It changes no state."""
+
     def heartbeat(self) -> str:
         """What is sent when nothing else was for a while."""
         return json.dumps({"type": "heartbeat", "ts": clock.now().isoformat()})
@@ -124,8 +128,9 @@ class LiveSocket:
         return pushing.result() if pushing.done() else None
 
     async def _wait_until_left(self) -> None:
-        while (await self._receive())["type"] != "websocket.disconnect":
-            pass
+        while (message := await self._receive())["type"] != "websocket.disconnect":
+            with suppress(*DATABASE_ERRORS):
+                await self.heard(message.get("text") or "")
 
     async def _push_until_closed(self) -> int:
         try:

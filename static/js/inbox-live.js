@@ -2,6 +2,7 @@
 import { announce } from "./announce.js";
 import { hideOffline, showDot, showEnded, showOffline } from "./connection.js";
 import { markGone } from "./inbox-rows.js";
+import { sayWhere, showOthers, startPresence } from "./presence.js";
 import { LiveSocket } from "./socket.js";
 import { setServerTime } from "./time.js";
 import { word } from "./words.js";
@@ -51,7 +52,11 @@ function updateList(list, open, ids) {
 }
 
 function receive(frame) {
-  if (frame.type === "hello") setServerTime(frame.server_time);
+  if (frame.type === "hello") {
+    setServerTime(frame.server_time);
+    sayWhere(true);
+  }
+  if (frame.type === "presence") showOthers(frame.looking);
   if (frame.type !== "inbox") return false;
   const ids = Array.isArray(frame.ids) ? frame.ids : [];
   const open = Number(frame.open) || 0;
@@ -89,5 +94,6 @@ export function start() {
     const list = document.querySelector("[data-inbox-list]");
     if (list) refetch(list);
   });
+  startPresence((message) => socket.say(message));
   socket.open();
 }

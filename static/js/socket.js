@@ -77,6 +77,11 @@ export class LiveSocket {
     } else this.wait();
   }
 
+  /** Tells the server something that nobody depends on; not kept while there is no connection. */
+  say(message) {
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
+  }
+
   retryNow() {
     if (this.stopped || this.socket) return;
     this.open();

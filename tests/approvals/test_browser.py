@@ -263,6 +263,33 @@ def test_an_error_keeps_the_form_open_and_a_conflict_keeps_the_edits(
     assert '"amount":"5.00"' in Interrupt.objects.get(id=interrupt.id).tool_call.args_text
 
 
+def test_two_people_at_one_request_see_each_other(world: World, open_page: OpenPage) -> None:
+    world.policy()
+    interrupt = world.ask("issue_refund", REFUND, risk="medium", ruled=True)
+    first = open_page(world.approver, f"/inbox/{interrupt.id}/")
+    second = open_page(world.approver2, "/inbox/")
+    row = second.locator(f"#row-{interrupt.id} [data-presence]")
+    expect(row).to_have_text("approver is looking")
+    expect(first.locator("[data-presence-here]")).to_be_hidden()
+
+    second.locator(f"#row-{interrupt.id} [data-key-open]").click()
+    expect(first.locator("[data-presence-here] strong")).to_have_text("approver2 is looking")
+    expect(first.locator("#announce-status")).to_have_text("approver2 is looking")
+    second.locator("summary", has_text="Edit").first.click()
+    expect(first.locator("[data-presence-here] strong")).to_have_text("approver2 is editing")
+    second.locator('[name="arg.amount"]').fill("5.00")
+
+    first.locator('[data-key="a"]').click()
+    expect(first.locator(".receipt")).to_be_visible()
+    expect(first.locator("#announce-status")).to_have_text(
+        "Approved: issue_refund. Nothing more waits for you."
+    )
+    second.get_by_role("button", name="Approve with edits").first.click()
+    expect(second.locator("#conflict-title")).to_be_focused()
+    expect(second.locator(".conflict")).to_contain_text("approver decided this")
+    expect(second.locator("#my-edits")).to_contain_text("5.00")
+
+
 def test_a_conflict_is_accessible(world: World, open_page: OpenPage) -> None:
     interrupt = world.ask("issue_refund", REFUND, risk="high")
     page = open_page(world.approver, f"/inbox/{interrupt.id}/", bypass_csp=True)

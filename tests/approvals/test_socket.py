@@ -94,3 +94,41 @@ def test_j2_a_switched_off_account_is_hung_up_on(world: World, web: Web) -> None
         with pytest.raises(ConnectionClosed):
             told(socket)
         assert socket.close_code == 4401
+
+
+def looking(socket: ClientConnection) -> list[dict[str, str]]:
+    """Who is where by the next frame that says so."""
+    while True:
+        frame = json.loads(socket.recv(10))
+        if frame["type"] == "presence":
+            return frame["looking"]
+
+
+def test_only_the_projects_people_see_who_looks_and_nonsense_counts_for_nothing(
+    world: World, web: Web
+) -> None:
+    interrupt = world.ask()
+    said = {"type": "looking", "id": str(interrupt.id), "mode": "editing"}
+
+    with listen(web, world.approver) as mine, listen(web, world.viewer) as other:
+        with listen(web, world.stranger) as stranger:
+            assert told(stranger) == (0, [])
+            assert told(mine)[0] == 1
+            for nonsense in ("{", "[]", json.dumps({**said, "mode": "x"}), "x" * 5_000):
+                mine.send(nonsense)
+            stranger.send(json.dumps(said))
+            wait_out(mine)
+            mine.send(json.dumps(said))
+
+            seen = [{"id": str(interrupt.id), "who": "approver", "mode": "editing"}]
+            assert looking(other) == seen
+            # The next that the stranger hears of is their own membership, then the very same.
+            world.project.memberships.create(user=world.stranger, role="viewer")
+            assert looking(stranger) == seen
+        mine.close()
+        assert looking(other) == []
+
+
+def wait_out(socket: ClientConnection) -> None:
+    """Until what was sent before has been read: the server answers a ping in order."""
+    assert socket.ping().wait(10)
