@@ -1,6 +1,6 @@
 """`python -m benchmarks [section…] [--quick]`: measure, and print one table.
 
-Sections: steps, claims, inbox, resume, queue, cancel, http, fanout, audit, crowd, redaction.
+Sections: steps, claims, inbox, resume, queue, cancel, http, fanout, audit, retention, crowd, redaction.
 All but the last by default.
 """
 
@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import audit, inbox, latency, scheduling, steps, web
+from benchmarks import audit, inbox, keeping, latency, scheduling, steps, web
 from benchmarks.floor import Floor
 from benchmarks.place import Place, place
 from benchmarks.table import Figure, shown
@@ -44,6 +44,7 @@ SECTIONS: dict[str, Measured] = {
     "http": lambda here, quick: web.http(here, 5 if quick else 60),
     "fanout": lambda here, quick: web.fanout(here, 2 if quick else 5),
     "audit": lambda here, quick: audit.measure(here, 2_000 if quick else 40_000),
+    "retention": lambda here, quick: keeping.sweep(here, 10_000 if quick else 100_000),
     # The last one: it replaces the worker by others.
     "crowd": lambda here, quick: scheduling.crowd(
         here, *((1, 30, 20) if quick else (5, 2_000, 100))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +17,10 @@ from traces import holds
 from traces.models import DataClass, RetentionTotal
 from traces.retention import threads
 from traces.retention.classes import STATEMENTS, Statements
+from traces.retention.paging import pages
 from traces.retention.policy import DUE, Kept, in_words, kept
 
 BATCH = 2_000
-# Before any run that has ended.
-_START = (dt.datetime(1, 1, 2, tzinfo=dt.UTC), uuid.UUID(int=0))
 
 
 @dataclass(slots=True)
@@ -100,27 +98,10 @@ def _delete_rows(of: Statements, found: Kept, watch: Stopwatch) -> None:
         f" SELECT run.id FROM run WHERE run.id = ANY(%(runs)s) AND {DUE} FOR UPDATE OF run SKIP LOCKED"
         f"), doomed AS ({of.doomed} LIMIT {BATCH}), {of.gone} SELECT count(*) FROM gone"
     )
-    for runs in _pages(of, found):
+    for runs in pages(of.some, of.page, found):
         values = {**found.values, "runs": runs}
         while not watch.is_over and watch.time(lambda v=values: _one(sql, v)):  # type: ignore[misc]
             pass
-
-
-def _pages(of: Statements, found: Kept) -> Iterator[list[uuid.UUID]]:
-    sql = (
-        f"WITH RECURSIVE {holds.HELD} SELECT run.ended_at, run.id FROM run WHERE {DUE}"  # noqa: S608
-        f" AND (run.ended_at, run.id) > (%(at)s, %(after)s) AND EXISTS ({of.some})"
-        f" ORDER BY run.ended_at, run.id LIMIT {of.page}"
-    )
-    at, after = _START
-    while True:
-        with connection.cursor() as cursor:
-            cursor.execute(sql, {**found.values, "at": at, "after": after})
-            rows = cursor.fetchall()
-        if not rows:
-            return
-        yield [run_id for _, run_id in rows]
-        at, after = rows[-1]
 
 
 def _one(sql: str, values: dict[str, Any]) -> int:
