@@ -12,7 +12,7 @@ from typing import Any
 from django.db.models import F
 from django.db.models.functions import Now
 
-from approvals import queries, showing
+from approvals import queries, showing, together
 from approvals.models import VOTES, Decision, InterruptClaim
 from runtime_core import clock
 from runtime_core.models import Interrupt
@@ -34,6 +34,11 @@ class Row:
     @property
     def is_open(self) -> bool:
         return self.interrupt.status == InterruptStatus.OPEN
+
+    @property
+    def can_join(self) -> bool:
+        """True if it can be selected to be reviewed with others."""
+        return not self.is_gone and together.can_join(self.interrupt)
 
 
 def rows_of(interrupts: Sequence[Interrupt]) -> list[Row]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from approvals import eligible, history, lines, queries, showing
+from approvals import eligible, history, lines, queries, showing, together
 from approvals.decision_form import DecisionForm
-from approvals.queries import LIST_MAX, Filters, Shown
+from approvals.queries import Filters, Shown
 from approvals.wording import REJECT_REASONS, words_of
 from runtime_core import clock
 from runtime_core.errors import DecisionConflict, StaleVersion
@@ -29,20 +29,21 @@ class Question:
     keys: frozenset[str] = frozenset()
 
 
-def list_context(user: Any, filters: Filters) -> dict[str, Any]:
-    """The list, its tabs with counts and its filters."""
-    found = list(queries.inbox(user, filters)[: LIST_MAX + 1])
+def list_context(user: Any, filters: Filters, after: str = "") -> dict[str, Any]:
+    """A page of the list behind the cursor `after`, with the tabs' counts and the filters."""
+    page = queries.inbox_page(user, filters, after)
     return {
-        "rows": lines.rows_of(found[:LIST_MAX]),
-        "has_more": len(found) > LIST_MAX,
-        "list_max": LIST_MAX,
+        "rows": lines.rows_of(page.items),
+        "may_join": any(together.can_join(one) for one in page.items),
+        "next_query": urlencode({"after": page.next_cursor}) if page.next_cursor else "",
+        "is_later_page": bool(after),
         "filters": filters,
         "tabs": _tabs(user, filters),
         "risks": [risk.value for risk in Risk],
         "agents": queries.agent_names(user),
         "list_query": query_of(filters),
         "last_decided": queries.last_decided(user)
-        if not found and filters.view == "mine"
+        if not page.items and filters.view == "mine"
         else None,
     }
 

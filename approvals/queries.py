@@ -17,7 +17,7 @@ from approvals.policy import LISTED, Ruling
 from approvals.rulings import ruling_on
 from runtime_core import decisions
 from runtime_core.access import visible_projects
-from runtime_core.errors import NotFound
+from runtime_core.errors import InvalidInput, NotFound
 from runtime_core.models import Interrupt
 from runtime_core.queries import Page, paged
 from runtime_core.states import ALLOWED_ACTIONS, InterruptKind, InterruptStatus
@@ -27,7 +27,8 @@ from runtime_core.tools.registry import registry
 from runtime_core.values import Json
 
 COUNT_MAX = 100
-LIST_MAX = 200
+# A page of the list: what a person reads before the next, and what a page may cost.
+LIST_MAX = 60
 VIEWS = ("mine", "all", "snoozed", "decided")
 _RELATED = ("run", "run__agent", "run__created_by", "project", "tool_call", "decided_by")
 
@@ -114,10 +115,24 @@ def inbox(user: Any, filters: Filters) -> QuerySet[Interrupt]:
     if filters.agent:
         found = found.filter(run__agent__name=filters.agent)
     if filters.view == "decided":
-        return found.exclude(status=InterruptStatus.OPEN).order_by("-decided_at", "-id")
+        return found.exclude(status=InterruptStatus.OPEN).order_by(*order_of(filters.view))
     if filters.view == "snoozed":
         found = found.filter(id__in=_snoozed(user))
-    return found.filter(status=InterruptStatus.OPEN).order_by("expires_at", "id")
+    return found.filter(status=InterruptStatus.OPEN).order_by(*order_of(filters.view))
+
+
+def order_of(view: str) -> tuple[str, ...]:
+    """What a view of the inbox is sorted by."""
+    return ("-decided_at", "-id") if view == "decided" else ("expires_at", "id")
+
+
+def inbox_page(user: Any, filters: Filters, after: str) -> Page[Interrupt]:
+    """So many rows of one view behind the cursor `after`; an unknown cursor begins at the top."""
+    found, order = inbox(user, filters), order_of(filters.view)
+    try:
+        return paged(found, order, after or None, LIST_MAX)
+    except InvalidInput:
+        return paged(found, order, None, LIST_MAX)
 
 
 def open_count(user: Any) -> int:

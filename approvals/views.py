@@ -33,7 +33,8 @@ def inbox(request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(f"{reverse('inbox')}?{query}")
     filters = filters_of(request)
     template = "_list.html" if request.GET.get("fragment") == "list" else "inbox.html"
-    return render(request, f"approvals/{template}", pages.list_context(request.user, filters))
+    context = pages.list_context(request.user, filters, request.GET.get("after", "")[:200])
+    return render(request, f"approvals/{template}", context)
 
 
 @login_required

@@ -12,6 +12,7 @@ import * as refresh from "./refresh.js";
 import * as swaps from "./swaps.js";
 import * as time from "./time.js";
 import * as trace from "./trace.js";
+import * as together from "./together.js";
 import * as tree from "./tree.js";
 
-for (const part of [announce, time, copy, decide, dialogs, forms, swaps, keys, trace, tree, live, inboxLive, inboxRows, refresh]) part.start();
+for (const part of [announce, time, copy, decide, dialogs, forms, swaps, keys, trace, together, tree, live, inboxLive, inboxRows, refresh]) part.start();

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import html
+import re
 from typing import Any
 
 import pytest
 from django.http import HttpResponse
 from django.test import Client
+from django.urls import reverse
 
 from approvals import commands
 from approvals.opinion import Opinion
+from approvals.queries import LIST_MAX
 from runtime_core.models import Interrupt
 from tests.approvals.test_pages import bare, client_of, text_of
 from tests.approvals.world import World, as_actor, audited
@@ -125,3 +129,26 @@ def test_a_stranger_learns_nothing_and_decides_nothing(world: World) -> None:
     assert status_of(secret) == "open"
     assert len(audited("decision.denied")) == 2
     assert Client().get(SHEET).status_code == 302
+
+
+def test_the_list_offers_what_may_be_reviewed_together(world: World, approver: Client) -> None:
+    low, high = world.ask(risk="low"), world.ask(risk="high")
+    page = text_of(approver.get(reverse("inbox")))
+    assert f'form="together" name="id" value="{low.id}"' in page
+    assert f'form="together" name="id" value="{high.id}"' not in page
+
+
+def test_a_long_list_goes_on_where_the_page_ended(world: World, approver: Client) -> None:
+    run = world.run()
+    asked = [world.ask(run=run, risk="low") for _ in range(LIST_MAX + 3)]
+    seen: list[str] = []
+    address = reverse("inbox")
+    for _ in range(2):
+        page = text_of(approver.get(address))
+        seen += re.findall(r'data-interrupt-id="([0-9a-f-]{36})"', page)
+        address = "/inbox/?" + html.unescape(
+            (re.findall(r'href="/inbox/\?([^"]*after=[^"]*)"', page) or ["none"])[0]
+        )
+    assert seen == [str(one.id) for one in asked]
+    assert "From the top" in page
+    assert approver.get("/inbox/?after=nonsense").status_code == 200
