@@ -12,13 +12,14 @@ MOST_DAYS = 36_500
 
 
 class DataClass(models.TextChoices):
-    """What is kept for a time of its own, counted from the end of its run."""
+    """What is kept for a time of its own, counted from the end of its run; audit entries have no end but their own."""
 
     EVENTS = "events", "Streamed pieces of text and progress"
     SPAN_PAYLOADS = "span_payloads", "What went in and out of spans"
     SPANS = "spans", "Spans"
     CHECKPOINTS = "checkpoints", "Checkpoints"
     RUN_STATE = "run_state", "Threads with their runs and all that is theirs"
+    AUDIT_PAYLOADS = "audit_payloads", "Details of audit entries"
 
 
 class RetentionPolicy(models.Model):
@@ -81,6 +82,8 @@ class RetentionPolicy(models.Model):
                 raise ValidationError({field: f"With scope {self.scope}, name the {field}."})
             if field != self.scope and value:
                 raise ValidationError({field: f"With scope {self.scope}, leave this empty."})
+        if self.data_class == DataClass.AUDIT_PAYLOADS and self.agent_id:
+            raise ValidationError({"scope": "The audit is kept for everything or for a project."})
         if self.days is not None and self.days > MOST_DAYS:
             raise ValidationError({"days": f"At most {MOST_DAYS}; leave it empty for ever."})
 

@@ -16,6 +16,7 @@ DEFAULT_DAYS = {
     DataClass.SPANS: 90,
     DataClass.CHECKPOINTS: 7,
     DataClass.RUN_STATE: 180,
+    DataClass.AUDIT_PAYLOADS: 365,
 }
 FOR_EVER = 1_000_000  # days: before any run
 

@@ -15,7 +15,7 @@ from runtime_core import clock, ports
 from runtime_core.values import SYSTEM, Audit
 from traces import holds
 from traces.models import DataClass, RetentionTotal
-from traces.retention import threads
+from traces.retention import audit, threads
 from traces.retention.classes import STATEMENTS, Statements
 from traces.retention.paging import pages
 from traces.retention.policy import DUE, Kept, in_words, kept
@@ -68,6 +68,8 @@ def sweep(
 
 def count(data_class: DataClass, found: Kept, projects: list[uuid.UUID] | None = None) -> int:
     """How many rows the next sweep would delete, in these projects or in all; of whole threads, how many threads."""
+    if data_class is DataClass.AUDIT_PAYLOADS:
+        return audit.count(found, projects)
     here = "" if projects is None else "AND run.project_id = ANY(%(here)s)"
     values = {**found.values, "here": projects}
     if data_class is DataClass.RUN_STATE:
@@ -86,6 +88,8 @@ def _delete(data_class: DataClass, found: Kept, until: float | None) -> int:
     watch = Stopwatch(until)
     if data_class is DataClass.RUN_STATE:
         threads.sweep(found, watch.time, lambda: watch.is_over)
+    elif data_class is DataClass.AUDIT_PAYLOADS:
+        audit.sweep(found, watch.time, lambda: watch.is_over)
     else:
         _delete_rows(STATEMENTS[data_class], found, watch)
     _note(data_class, watch)

@@ -47,7 +47,9 @@ def sweep(
 
 
 def _delete_threads_of(runs: list[uuid.UUID], found: Kept) -> int:
-    threads = list(Run.everything.filter(id__in=runs).values_list("thread_id", flat=True).distinct())
+    threads = list(
+        Run.everything.filter(id__in=runs).values_list("thread_id", flat=True).distinct()
+    )
     # Whoever wants to start a run in one of them waits, and then finds it gone.
     list(Thread.everything.select_for_update().filter(id__in=threads).values_list("id"))
     list(Run.everything.select_for_update().filter(thread__in=threads).values_list("id"))
