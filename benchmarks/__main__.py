@@ -1,6 +1,6 @@
 """`python -m benchmarks [section…] [--quick]`: measure, and print one table.
 
-Sections: steps, claims, inbox, resume, queue, cancel, http, fanout, audit, retention, crowd, redaction.
+Sections: steps, claims, inbox, resume, queue, cancel, http, fanout, audit, retention, traces, crowd, redaction.
 All but the last by default.
 """
 
@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import audit, inbox, keeping, latency, scheduling, steps, web
+from benchmarks import audit, inbox, keeping, latency, scheduling, steps, traces, web
 from benchmarks.floor import Floor
 from benchmarks.place import Place, place
 from benchmarks.table import Figure, shown
@@ -30,6 +30,12 @@ def _steps(here: Place, quick: bool) -> Iterator[Figure]:
     return steps.measure(here, floor, rounds=3, runs=12, long=True)
 
 
+def _traces(here: Place, quick: bool) -> Iterator[Figure]:
+    floor = Floor(here, seconds=1 if quick else 2)
+    rounds, batches, looks = (1, 4, 3) if quick else (3, 20, 20)
+    return traces.measure(here, floor, rounds, batches, looks)
+
+
 SECTIONS: dict[str, Measured] = {
     "steps": _steps,
     "claims": lambda here, quick: scheduling.claims(
@@ -42,6 +48,7 @@ SECTIONS: dict[str, Measured] = {
     "queue": lambda here, quick: latency.queue(here, 5 if quick else 60),
     "cancel": lambda here, quick: latency.cancel(here, 3 if quick else 20),
     "http": lambda here, quick: web.http(here, 5 if quick else 60),
+    "traces": _traces,
     "fanout": lambda here, quick: web.fanout(here, 2 if quick else 5),
     "audit": lambda here, quick: audit.measure(here, 2_000 if quick else 40_000),
     "retention": lambda here, quick: keeping.sweep(here, 10_000 if quick else 100_000),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from django.db.models import Count, Max, Min, Q, QuerySet, Sum
@@ -34,6 +34,27 @@ class TraceSummary:
     tokens: int = 0
     started_at: dt.datetime | None = None
     ended_at: dt.datetime | None = None
+
+
+@dataclass(slots=True)
+class Bone:
+    """A span without what it says: light enough for tens of thousands of them."""
+
+    id: uuid.UUID
+    parent_id: uuid.UUID | None
+    kind: str
+    name: str
+    status: str
+    epoch: int
+    step: int | None
+    started_at: dt.datetime
+    ended_at: dt.datetime | None
+    input_tokens: int
+    output_tokens: int
+    cost_microusd: int
+
+
+_BONE = tuple(field.name for field in fields(Bone))
 
 
 def projects_where(caller: Caller, right: Can) -> QuerySet[Project]:
@@ -104,9 +125,20 @@ def trace_summaries(run_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, TraceSummar
     return {row["run_id"]: _summary(dict(row)) for row in rows}
 
 
-def spans_of(run_id: uuid.UUID) -> list[SpanRow]:
-    """The run's spans without what went in and out."""
-    return list(SpanRow.objects.filter(run_id=run_id).order_by("started_at", "id")[:SPANS_READ])
+def bones_of(run_id: uuid.UUID) -> list[Bone]:
+    """What the tree needs to know of each of the run's spans."""
+    rows = SpanRow.objects.filter(run_id=run_id).order_by("started_at", "id")
+    return [Bone(*row) for row in rows.values_list(*_BONE)[:SPANS_READ].iterator(10_000)]
+
+
+def redactions_of(run_id: uuid.UUID) -> list[tuple[str, int]]:
+    """What was taken out of the run's spans, by class."""
+    counts: dict[str, int] = {}
+    rows = SpanRow.objects.filter(run_id=run_id).exclude(redactions={}).order_by()
+    for found in rows.values_list("redactions", flat=True)[:SPANS_READ]:
+        for label, number in found.items():
+            counts[label] = counts.get(label, 0) + number
+    return sorted(counts.items())
 
 
 def span_page(run_id: uuid.UUID, cursor: str | None, size: int) -> tuple[list[SpanRow], str | None]:

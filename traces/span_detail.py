@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,8 +43,7 @@ class Part:
 def detail(trace: Trace, node: Node) -> dict[str, Any]:
     """What the panel and the page of a span show; payloads are read only here."""
     row = trace.row(node)
-    span = node.span
-    assert isinstance(span, SpanRow)  # noqa: S101
+    span = SpanRow.objects.get(id=node.span.id)
     parts = SpanPayload.objects.filter(span=span).order_by("part")
     return {
         "row": row,
@@ -52,12 +51,19 @@ def detail(trace: Trace, node: Node) -> dict[str, Any]:
         "facts": _facts(span),
         "parts": [_part(part, redactor().reader(span.run_id)) for part in parts],
         "redactions": sorted(span.redactions.items()),
-        "parent": parent_of(trace, span),
+        "parent": parent_of(trace, node.span),
         "asked": _asked(trace.run, span),
         "child": _child(trace.run, span),
         "agent": trace.run.agent_version,
         "json": json.dumps(as_json(span, row), indent=2, ensure_ascii=False),
     }
+
+
+def page_as_json(rows: Sequence[TraceRow]) -> str:
+    """The spans of these rows as a list, without what went in and out."""
+    whole = SpanRow.objects.in_bulk([row.span.id for row in rows if row.span])
+    data = [as_json(whole[row.span.id], row) for row in rows if row.span and row.span.id in whole]
+    return json.dumps(data, indent=2, ensure_ascii=False)
 
 
 def as_json(span: SpanRow, row: TraceRow) -> dict[str, Any]:

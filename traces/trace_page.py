@@ -14,7 +14,7 @@ from django.urls import reverse
 from runtime_core import clock
 from runtime_core.models import Run
 from traces import queries
-from traces.models import SpanRow
+from traces.queries import Bone
 from traces.siblings import folded
 from traces.span_tree import Node, lay_out
 from traces.timescale import Timescale
@@ -74,7 +74,7 @@ class Trace:
     """A run with its spans laid out."""
 
     run: Run
-    spans: list[SpanRow]
+    spans: list[Bone]
     nodes: list[Node]
     waits: list[Wait]
     scale: Timescale
@@ -97,18 +97,10 @@ class Trace:
         """Its row."""
         return row_of(self.run, node, self.scale)
 
-    def redactions(self) -> list[tuple[str, int]]:
-        """What was taken out of the whole trace, by class."""
-        counts: dict[str, int] = {}
-        for span in self.spans:
-            for label, number in span.redactions.items():
-                counts[label] = counts.get(label, 0) + number
-        return sorted(counts.items())
-
 
 def trace_of(run: Run) -> Trace:
     """The run's trace as it is now."""
-    spans = queries.spans_of(run.id)
+    spans = queries.bones_of(run.id)
     known = {span.id for span in spans}
     found = waits_of(run)
     waits = [wait for wait in found.shown if wait.interrupt_id not in known]
@@ -150,7 +142,7 @@ def _entries(trace: Trace, choice: Choice) -> list[Entry]:
     )
 
 
-def parent_of(trace: Trace, span: SpanRow) -> SpanRow | None:
+def parent_of(trace: Trace, span: Bone) -> Bone | None:
     """The span that it hangs on."""
     wanted: uuid.UUID | None = span.parent_id
     return next((one for one in trace.spans if one.id == wanted), None)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from runtime_core import clock
 from runtime_core.models import Run
 from runtime_core.tracing import SPAN_STATUS_OF_RUN
-from traces.models import SpanRow
+from traces.queries import Bone
 from traces.siblings import More
 from traces.span_tree import Node, Timed
 from traces.spans.table import OF_A_WORKER
@@ -45,7 +45,7 @@ class TraceRow:
     x: float
     width: float
     note: str = ""
-    span: SpanRow | None = None
+    span: Bone | None = None
     interrupt_id: uuid.UUID | None = None
     tokens: int = 0
     cost_usd: float = 0.0
@@ -101,7 +101,7 @@ def is_error(run: Run, node: Node) -> bool:
 
 def _of_span(run: Run, node: Node, scale: Timescale) -> TraceRow:
     span = node.span
-    assert isinstance(span, SpanRow)  # noqa: S101
+    assert isinstance(span, Bone)  # noqa: S101
     status = status_of(run, span)
     ended_at = _ended_at(run, span)
     x, width = scale.place(span.started_at, ended_at)
@@ -138,11 +138,11 @@ def status_of(run: Run, span: Timed) -> str:
     return "abandoned" if run.state.ended or lost else "open"
 
 
-def _ended_at(run: Run, span: SpanRow) -> dt.datetime | None:
+def _ended_at(run: Run, span: Bone) -> dt.datetime | None:
     return run.ended_at if span.id == run.id else span.ended_at
 
 
-def _tone(span: SpanRow, status: str) -> str:
+def _tone(span: Bone, status: str) -> str:
     if span.kind == "interrupt" and status in ("open", "ok"):
         return "wait"
     if span.kind in ("llm", "run") and status == "ok":

@@ -46,6 +46,11 @@ class Ids:
     delegation_id: str = str(uuid.UUID(int=1))
     grant_id: str = str(uuid.UUID(int=1))
 
+    @property
+    def span_id(self) -> str:
+        """The root of the run's trace."""
+        return self.run_id
+
 
 @pytest.fixture(scope="module")
 def ids(product: Product) -> Iterator[Ids]:

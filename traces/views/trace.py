@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from typing import Any
 
@@ -15,7 +14,7 @@ from runtime_core import queries as core_queries
 from runtime_core.errors import NotFound
 from traces import queries
 from traces.pages import caller, page
-from traces.span_detail import as_json, detail
+from traces.span_detail import detail, page_as_json
 from traces.span_tree import Node
 from traces.trace_filters import WITH, TraceFilter
 from traces.trace_page import Choice, Trace, shown, trace_of
@@ -65,9 +64,7 @@ def show(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
         "open": detail(trace, chosen) if chosen else None,
     }
     if choice.view == "json":
-        rows = [row for row in context["rows"] if row.span]
-        data = [as_json(row.span, row) for row in rows]
-        context["json"] = json.dumps(data, indent=2, ensure_ascii=False)
+        context["json"] = page_as_json(context["rows"])
     return render(request, "traces/trace.html", context)
 
 
@@ -91,7 +88,7 @@ def _head(trace: Trace) -> dict[str, Any]:
         "scale": trace.scale,
         "is_live": trace.is_live,
         "errors": trace.errors,
-        "redactions": trace.redactions(),
+        "redactions": queries.redactions_of(run.id),
         "tokens": sum(s.input_tokens + s.output_tokens for s in trace.spans if s.kind == "llm"),
         "cut": len(trace.spans) >= queries.SPANS_READ,
     }
