@@ -10,6 +10,7 @@ from runtime_core.api import agents, events, problems, runs, threads
 from runtime_core.api.auth import CallerAuth
 from runtime_core.api.json_body import StrictParser
 from traces.api import router as traces
+from traces.deletion.api import router as deletions
 
 api = NinjaAPI(
     title="Interlock",
@@ -30,3 +31,4 @@ api.add_router("/tools", agents.tools)
 api.add_router("", interrupts)
 api.add_router("", sharing)
 api.add_router("", traces)
+api.add_router("", deletions)

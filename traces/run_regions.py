@@ -74,6 +74,7 @@ def actions(run: Run, rights: frozenset[Can]) -> dict[str, Any]:
         "can_pause": may and live and run.state in _PAUSABLE and not run.pause_requested_at,
         "can_resume": may and live and run.state is RunStatus.PAUSED,
         "can_fork": may and live and bool((run.error or {}).get("sound_checkpoint")),
+        "can_delete": Can.MANAGE in rights and run.state.ended and not run.is_child,
         "can_force": may and _does_not_stop(run),
         "can_retry": may and run.state in _RETRYABLE and run.compensation != "begun",
     }

@@ -18,6 +18,7 @@ urlpatterns = [
     path("runs/<uuid:run_id>/retry/", run.retry, name="run-retry"),
     path("runs/<uuid:run_id>/fork/", run.fork, name="run-fork"),
     path("runs/<uuid:run_id>/personal/", personal.show, name="run-personal"),
+    path("runs/<uuid:run_id>/delete/", run.delete, name="run-delete"),
     path("runs/<uuid:run_id>/compensate/", run.compensate, name="run-compensate"),
     path("traces/", trace.index, name="traces"),
     path("traces/<uuid:run_id>/", trace.show, name="trace"),

@@ -72,6 +72,53 @@ ROWS = (
     Rows("runtime_core.Thread", "id = ANY(%(threads)s::uuid[])"),
 )
 
+# What is a person's own, beside their runs and threads; goes at once.
+OF_PERSON = (
+    Rows(
+        "approvals.Delivery",
+        "(person_id = %(user)s OR endpoint_id IN (SELECT id FROM notify_endpoint WHERE owner_id = %(user)s))",
+    ),
+    Rows("approvals.Endpoint", "owner_id = %(user)s"),
+    Rows("approvals.ChannelChoice", "user_id = %(user)s"),
+    Rows("approvals.QuietTime", "user_id = %(user)s"),
+    Rows("approvals.SavedView", "owner_id = %(user)s"),
+    Rows("approvals.Snooze", "user_id = %(user)s"),
+    Rows("approvals.Viewing", "user_id = %(user)s"),
+    Rows("approvals.InterruptClaim", "holder_id = %(user)s"),
+    Rows("approvals.Assignment", "person_id = %(user)s"),
+    Rows("approvals.Delegation", "(delegator_id = %(user)s OR delegate_id = %(user)s)"),
+    Rows(
+        "approvals.GrantUse",
+        "grant_id IN (SELECT id FROM approval_grant WHERE grantor_id = %(user)s)",
+    ),
+    Rows("approvals.Grant", "grantor_id = %(user)s"),
+    Rows("runtime_core.ApiToken", "user_id = %(user)s"),
+    Rows("runtime_core.IdempotencyKey", "user_id = %(user)s"),
+    Rows("runtime_core.Membership", "user_id = %(user)s"),
+    Rows(
+        "admin.LogEntry",
+        "(user_id = %(user)s OR (object_id = %(user)s::text AND content_type_id IN"
+        " (SELECT id FROM django_content_type WHERE app_label = 'auth' AND model = 'user')))",
+    ),
+)
+
+# What stays of a person, under a name that says nothing: what they decided, and what they set up for others.
+STAYS_OF_PERSON = {
+    "runtime_core.Agent",
+    "runtime_core.ToolPermission",
+    "runtime_core.Quota",
+    "approvals.ApprovalPolicy",
+    "approvals.Decision",
+    "approvals.Revision",
+    "runtime_core.Interrupt",
+    "traces.RedactionPolicy",
+    "traces.LegalHold",
+    "traces.RetentionPolicy",
+    "traces.DeletionRequest",
+    "runtime_core.Run",
+    "runtime_core.Thread",
+}
+
 # Tables of which nothing goes with a run or a thread, and why.
 KEPT = {
     "traces.AuditEntry": "evidence: headers stay, payloads are erased with a record",

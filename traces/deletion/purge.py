@@ -51,7 +51,7 @@ def delete_at_once(request: DeletionRequest) -> None:
     """Delete, in the commit that hides, what must not have an effect any longer; the caller saves the request."""
     for rows in ROWS:
         if rows.at_once:
-            _delete_batch(request, rows)
+            delete_batch(request, rows, _values(request), everything=True)
 
 
 def left(request: DeletionRequest) -> dict[str, int]:
@@ -67,15 +67,19 @@ def _delete_some(request_id: uuid.UUID, rows: Rows) -> int:
         request = DeletionRequest.objects.select_for_update().get(id=request_id)
         if request.state != State.PENDING or holds.held_among(request.runs):
             return 0
-        gone = _delete_batch(request, rows)
+        gone = delete_batch(request, rows, _values(request))
         if gone:
             request.save(update_fields=["counts"])
     return gone
 
 
-def _delete_batch(request: DeletionRequest, rows: Rows) -> int:
+def delete_batch(
+    request: DeletionRequest, rows: Rows, values: dict[str, Any], *, everything: bool = False
+) -> int:
+    """Delete some of these rows, or all of them, and count them in the request, which the caller saves."""
+    sql = f"DELETE FROM {_table(rows)} WHERE {rows.where}" if everything else _delete(rows)  # noqa: S608
     with connection.cursor() as cursor:
-        cursor.execute(_delete(rows), _values(request))
+        cursor.execute(sql, values)
         gone = int(cursor.rowcount)
     if gone:
         request.counts[rows.model] = request.counts.get(rows.model, 0) + gone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from django.db.models import Q
@@ -42,7 +43,7 @@ def delete_run(actor: Actor, run_id: uuid.UUID, reason: str = "") -> DeletionReq
             f"It answers run {run.parent_id}, which holds its result: delete that one.",
             run_id=str(run.parent_id),
         )
-    return _ask(actor, _request(Kind.RUN, run), reason, [run_id], [])
+    return ask(actor, _request(Kind.RUN, run), reason, [run_id], [])
 
 
 def delete_thread(actor: Actor, thread_id: uuid.UUID, reason: str = "") -> DeletionRequest:
@@ -50,7 +51,7 @@ def delete_thread(actor: Actor, thread_id: uuid.UUID, reason: str = "") -> Delet
     thread = Thread.objects.filter(id=thread_id).first()
     if thread is None:
         raise NotFound("There is no such thread, or you may not see it.")
-    return _ask(actor, _request(Kind.THREAD, thread), reason, [], [thread_id])
+    return ask(actor, _request(Kind.THREAD, thread), reason, [], [thread_id])
 
 
 def as_json(request: DeletionRequest) -> dict[str, Any]:
@@ -72,13 +73,15 @@ def _request(kind: str, row: Run | Thread) -> DeletionRequest:
     return DeletionRequest(kind=kind, object_id=str(row.id), project_id=row.project_id)
 
 
-def _ask(
+def ask(
     actor: Actor,
     request: DeletionRequest,
     reason: str,
     runs: list[uuid.UUID],
     threads: list[uuid.UUID],
+    also: Callable[[DeletionRequest], None] | None = None,
 ) -> DeletionRequest:
+    """Check, hide and record in one commit, with what else is to happen in it; rows go afterwards."""
     request.requested_by_id = actor.user_id
     request.reason = ports.redactor().text(reason)[:300]
     entry = Audit(
@@ -91,13 +94,17 @@ def _ask(
     )
     with forgetting([entry]):
         holds.guard()
+        if also is not None:
+            require_no_hold_on(Q(kind="user", object_id=request.object_id))
         reach = locked(runs, threads)
-        if not reach.runs and not reach.threads:
+        if also is None and not reach.runs and not reach.threads:
             raise NotFound("It has been deleted meanwhile.")
         require_no_hold(reach)
         request.run_count = len(reach.runs)
         request.runs, request.threads = sorted(reach.runs), sorted(reach.threads)
         delete_at_once(request)
+        if also is not None:
+            also(request)
         request.save(force_insert=True)
         hide(reach)
         erase_of_runs(actor, request, reach.runs, reach.threads)
@@ -125,5 +132,11 @@ def require_no_hold(reach: Reach) -> None:
         names = Q(kind="thread", object_id=str(thread.id))
         names |= Q(kind="user", object_id=str(thread.created_by_id))
         names |= Q(kind="project", object_id=str(thread.project_id))
-        if LegalHold.objects.filter(names, released_at=None).exists():
-            raise Held(thread_id=str(thread.id))
+        require_no_hold_on(names)
+
+
+def require_no_hold_on(names: Q) -> None:
+    """Pass if no hold in force is one of these; else Held."""
+    hold = LegalHold.objects.filter(names, released_at=None).first()
+    if hold is not None:
+        raise Held(f"A legal hold keeps {hold.kind} {hold.object_id}; nothing was deleted.")

@@ -17,6 +17,7 @@ from runtime_core.errors import InterlockError, InvalidInput
 from runtime_core.models import Event, Run
 from runtime_core.values import Actor
 from traces import run_regions
+from traces.deletion import requests
 from traces.event_rows import rows_of
 from traces.gate import redactor
 from traces.pages import caller, page
@@ -67,6 +68,23 @@ def compensate(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     """Take back what the run did, by a run of its own."""
     said = "A run that takes its effects back is queued; it is linked below."
     return _steer(request, run_id, "compensate", commands.compensate_run, said)
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def delete(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
+    """Delete an ended run and all that came of it; its address is nobody's then."""
+    run = queries.run(caller(request).projects(), run_id)
+    caller(request).require(run.project_id, Can.MANAGE)
+    if request.method != "POST":
+        return render(request, "traces/run/ask.html", _context(request, run) | {"ask": "delete"})
+    try:
+        asked = requests.delete_run(caller(request).actor, run.id)
+    except InterlockError as error:
+        messages.error(request, f"Nothing was done: {error.message}")
+        return redirect("run", run.id)
+    messages.success(request, f"Deleted, with all that came of it: {asked.run_count} in all.")
+    return redirect("runs")
 
 
 @page
