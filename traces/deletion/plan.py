@@ -115,6 +115,7 @@ STAYS_OF_PERSON = {
     "traces.LegalHold",
     "traces.RetentionPolicy",
     "traces.DeletionRequest",
+    "traces.ExportJob",
     "runtime_core.Run",
     "runtime_core.Thread",
 }
