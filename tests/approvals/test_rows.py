@@ -8,7 +8,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from approvals import claims
+from approvals import claims, saved_views
+from approvals.changing import propose
 from approvals.commands import Opinion, decide
 from runtime_core.models import Interrupt
 from tests.approvals.world import World, as_actor
@@ -112,3 +113,37 @@ def test_only_who_may_start_runs_is_offered_to(world: World) -> None:
     }
 
     assert offered == {"operator": True, "approver": False, "viewer": False, "stranger": False}
+
+
+def test_saved_views_are_one_click_away_for_those_whose_they_are(world: World) -> None:
+    saved_views.save(world.approver, "Only small", "view=mine&risk=low")
+    saved_views.save(world.approver, "Team's risks", "view=all&risk=high", project=world.project)
+
+    seen = {
+        user.username: client_of(user).get("/inbox/?view=mine&risk=low").content.decode()
+        for user in (world.approver, world.viewer, world.stranger)
+    }
+
+    link = (
+        '<a class="chip-link" href="/inbox/?view=mine&amp;risk=low" aria-current="page">Only small'
+    )
+    assert link in seen["approver"]
+    assert "Only small" not in seen["viewer"]
+    assert "Team&#x27;s risks" in seen["viewer"]
+    assert "chip-link" not in seen["stranger"]
+
+
+def test_a_conflict_says_who_changed_the_request_and_how(world: World) -> None:
+    interrupt = world.ask(ruled=True)
+    less = Opinion(
+        "edit", 1, interrupt.digest, {"path": "calc.py", "content": ""}, reason="Nothing at all."
+    )
+    propose(as_actor(world.approver2), interrupt.id, less)
+    form = {"action": "approve", "version": "1", "digest": interrupt.digest}
+
+    response = client_of(world.approver).post(f"/inbox/{interrupt.id}/", form)
+
+    assert response.status_code == 409
+    page = " ".join(response.content.decode().split())
+    assert "(version 1 → 2)" in page
+    assert "<p>Changed, to be decided on by approver2, <time" in page
