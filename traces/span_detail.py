@@ -27,7 +27,7 @@ _WORDS = {
     "version": "Version", "kind": "Asked as", "ended": "Ended", "messages": "Messages", "steps": "Steps before it",
 }  # fmt: skip
 # Said in better places of the panel.
-_SAID = {"run", "capture"}
+_SAID = {"run"}
 
 
 @dataclass(frozen=True, slots=True)
