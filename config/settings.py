@@ -270,6 +270,19 @@ for _name, _value in env.email_url("EMAIL_URL", default="consolemail://").items(
     if _name.startswith("EMAIL_"):
         globals()[_name] = _value
 
+# ── Spans for an OpenTelemetry receiver: none unless one is named ───────────────────────────────
+INTERLOCK_OTLP_ENDPOINT = env.str("INTERLOCK_OTLP_ENDPOINT", default="")
+if INTERLOCK_OTLP_ENDPOINT and not INTERLOCK_OTLP_ENDPOINT.startswith(("http://", "https://")):
+    raise ImproperlyConfigured(
+        "INTERLOCK_OTLP_ENDPOINT is not an http:// or https:// address, e.g. http://localhost:4318."
+    )
+_headers = [pair.partition("=") for pair in env.list("INTERLOCK_OTLP_HEADERS", default=[])]
+if not all(name.strip() and equals for name, equals, _ in _headers):
+    raise ImproperlyConfigured("INTERLOCK_OTLP_HEADERS is not of the form name=value,name=value.")
+INTERLOCK_OTLP_HEADERS = {name.strip(): value.strip() for name, _, value in _headers}
+# Redacted inputs and outputs too, not only what happened when.
+INTERLOCK_OTLP_CONTENT = env.bool("INTERLOCK_OTLP_CONTENT", default=False)
+
 # ── Browser: headers, cookies, static files ─────────────────────────────────────────────────────
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {

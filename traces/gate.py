@@ -28,6 +28,8 @@ WITHHELD = "[WITHHELD:redactor_error]"
 SECRET_NAMES = re.compile(
     r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|DSN)$", re.I
 )
+# The same for headers; others name a tenant or a data set, which texts may say.
+SECRET_HEADERS = re.compile(r"auth|key|token|secret|passw|cookie", re.I)
 # Fields of a log line that we write ourselves, from a closed set of values.
 OWN_LOG_FIELDS = frozenset({"level", "timestamp", "logger"})
 
@@ -55,6 +57,10 @@ def _credentials() -> Iterator[str]:
     yield settings.SECRET_KEY
     yield from map(str, settings.SECRET_KEY_FALLBACKS)
     yield from settings.INTERLOCK_DATA_KEYS
+    for name, value in settings.INTERLOCK_OTLP_HEADERS.items():
+        if SECRET_HEADERS.search(name):
+            yield value
+            yield value.rpartition(" ")[2]  # without its scheme, as in `Bearer …`
     for database in settings.DATABASES.values():
         yield str(database.get("PASSWORD") or "")
     for address in (settings.REDIS_URL, settings.CELERY_BROKER_URL):

@@ -139,7 +139,7 @@ def test_abandon_closes_only_what_a_lost_worker_left_open() -> None:
     other = span(epoch=1)
     table.upsert([lost, alive, root, wait, other, closed(span(run_id=run, epoch=1))])
 
-    assert table.abandon(run, 2, clock.now()) == 1
+    assert len(table.abandon(run, 2, clock.now())) == 1
 
     still_open = SpanRow.objects.filter(ended_at=None).values_list("id", flat=True)
     assert set(still_open) == {alive.id, root.id, wait.id, other.id}

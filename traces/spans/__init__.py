@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 
+from traces.otlp import exporter
 from traces.spans.buffer import Sink
 
 
 @functools.cache
 def sink() -> Sink:
     """The span sink of this process."""
-    return Sink()
+    return Sink(exporter())

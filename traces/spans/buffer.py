@@ -8,12 +8,16 @@ import threading
 import uuid
 from collections import deque
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from django.db import connection
 
 from runtime_core import clock
 from runtime_core.values import Json, Span
 from traces.spans import table
+
+if TYPE_CHECKING:
+    from traces.otlp.queue import Exporter
 
 QUEUE_SPANS = 5_000
 QUEUE_BYTES = 32_000_000
@@ -31,8 +35,9 @@ logger = logging.getLogger(__name__)
 class Sink:
     """Takes spans and writes them from its own thread; counts those it `dropped`."""
 
-    def __init__(self) -> None:
+    def __init__(self, exporter: Exporter | None = None) -> None:
         self.dropped = 0
+        self._exporter = exporter
         self._queue: deque[tuple[int, Span]] = deque()
         self._bytes = 0
         self._busy = False
@@ -68,15 +73,24 @@ class Sink:
     def abandon(self, run_id: uuid.UUID, before_epoch: int) -> None:
         """Close what a lost worker left open; the run's own span and waits for people go on."""
         self.flush()
-        table.abandon(run_id, before_epoch, clock.now())
+        self._export(table.abandon(run_id, before_epoch, clock.now()))
 
     def _ensure_thread(self) -> None:
         # After a fork the thread is not there any more, although the object is.
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._drain, name="spans", daemon=True)
             self._thread.start()
-            atexit.unregister(self.flush)
-            atexit.register(self.flush)
+            atexit.unregister(self._finish)
+            atexit.register(self._finish)
+
+    def _finish(self) -> None:
+        self.flush()
+        if self._exporter:
+            self._exporter.flush(FLUSH_SECONDS)
+
+    def _export(self, ended: Sequence[uuid.UUID]) -> None:
+        if self._exporter and ended:
+            self._exporter.offer(ended)
 
     def _is_done(self) -> bool:
         alive = self._thread is not None and self._thread.is_alive()
@@ -94,9 +108,7 @@ class Sink:
     def _collect(self) -> None:
         """Wait a moment for more: one commit for many steps' spans instead of one each."""
         self._collecting = True
-        self._state.wait_for(
-            lambda: self._flushing or len(self._queue) >= BATCH, INTERVAL_SECONDS
-        )
+        self._state.wait_for(lambda: self._flushing or len(self._queue) >= BATCH, INTERVAL_SECONDS)
         self._collecting = False
 
     def _take(self) -> list[Span]:
@@ -122,13 +134,16 @@ class Sink:
         for attempt in range(1, TRIES + 1):
             try:
                 table.upsert(batch)
-                return
+                break
             except Exception:
                 logger.warning("spans not written, try %d of %d", attempt, TRIES, exc_info=True)
                 connection.close()
                 with self._state:
                     self._state.wait(INTERVAL_SECONDS * attempt)
-        self.dropped += len(batch)
+        else:
+            self.dropped += len(batch)
+            return
+        self._export([span.id for span in batch if span.ended_at])
 
 
 def _weight(span: Span) -> int:

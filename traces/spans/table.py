@@ -101,11 +101,15 @@ def _without_repeats(rows: list[Row], key: tuple[str, ...]) -> Iterator[list[Row
         yield [*batch.values()]
 
 
-def abandon(run_id: uuid.UUID, before_epoch: int, at: dt.datetime) -> int:
-    """Close the spans that a lost worker left open; how many those were."""
-    return SpanRow.objects.filter(
+def abandon(run_id: uuid.UUID, before_epoch: int, at: dt.datetime) -> list[uuid.UUID]:
+    """Close the spans that a lost worker left open; which those were."""
+    left = SpanRow.objects.filter(
         run_id=run_id, epoch__lt=before_epoch, ended_at=None, kind__in=OF_A_WORKER
-    ).update(status="abandoned", ended_at=at)
+    )
+    with transaction.atomic():
+        ids = list(left.select_for_update().order_by().values_list("id", flat=True))
+        SpanRow.objects.filter(id__in=ids).update(status="abandoned", ended_at=at)
+    return ids
 
 
 def _joined(spans: Sequence[Span]) -> Iterator[Span]:
