@@ -11,6 +11,7 @@ from runtime_core.api.auth import CallerAuth
 from runtime_core.api.json_body import StrictParser
 from traces.api import router as traces
 from traces.deletion.api import router as deletions
+from traces.exports.api import router as exports
 
 api = NinjaAPI(
     title="Interlock",
@@ -32,3 +33,4 @@ api.add_router("", interrupts)
 api.add_router("", sharing)
 api.add_router("", traces)
 api.add_router("", deletions)
+api.add_router("/exports", exports)

@@ -232,6 +232,7 @@ CELERY_BEAT_SCHEDULE = {
     "expire": _tick("runtime_core.expire", 2.0),
     "tidy": _tick("runtime_core.tidy", 300.0),
     "seal": _tick("traces.seal", 1.0),
+    "export": _tick("traces.export", 2.0),
     "retain": _tick("traces.retain", 600.0),
     "purge": _tick("traces.purge", 2.0),
     "notify": _tick("approvals.notify", 2.0),
@@ -256,7 +257,11 @@ INTERLOCK_PORTS = {
     "overdue": "approvals.escalation.overdue",
     "deletions": "traces.deletion.door",
 }
-TOOL_MODULES: list[str] = ["evals.shop.tools", "evals.shop.graphs", *env.list("TOOL_MODULES", default=[])]
+TOOL_MODULES: list[str] = [
+    "evals.shop.tools",
+    "evals.shop.graphs",
+    *env.list("TOOL_MODULES", default=[]),
+]
 INTERLOCK_MODEL = env.str("INTERLOCK_MODEL", default="")
 
 # ── Notifications ───────────────────────────────────────────────────────────────────────────────

@@ -6,6 +6,7 @@ from celery import shared_task
 
 from traces.audit.sealer import seal
 from traces.deletion.purge import purge_due
+from traces.exports.job import work as write_exports
 from traces.retention.sweep import sweep
 
 SWEEP_SECONDS = 120.0
@@ -27,3 +28,9 @@ def let_go() -> None:
 def purge() -> None:
     """Delete the rows of what was asked to be deleted."""
     purge_due()
+
+
+@shared_task(name="traces.export")
+def export() -> None:
+    """Write the exports that were asked for, and remove the files whose time is over."""
+    write_exports()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from traces.views import agents, audit, home, personal, policies, run, runs, system, trace
+from traces.views import agents, audit, exports, home, personal, policies, run, runs, system, trace
 
 urlpatterns = [
     path("", home.show, name="home"),
@@ -25,6 +25,9 @@ urlpatterns = [
     path("traces/<uuid:run_id>/spans/<uuid:span_id>/", trace.span, name="trace-span"),
     path("audit/", audit.index, name="audit"),
     path("agents/", agents.index, name="agents"),
+    path("exports/", exports.index, name="exports"),
+    path("exports/<uuid:job_id>/link/", exports.link, name="export-link"),
+    path("exports/<uuid:job_id>/file/", exports.file, name="export-file"),
     path("policies/", policies.show, name="policies"),
     path("system/", system.show, name="system"),
 ]

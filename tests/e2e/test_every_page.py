@@ -79,6 +79,7 @@ PAGES: dict[str, tuple[str, Address, int]] = {
     "notification settings": ("approver", lambda s: "/settings/notifications/", 200),
     "home of a stranger": ("stranger", lambda s: "/", 200),
     "runs": ("operator", lambda s: "/runs/", 200),
+    "exports": ("operator", lambda s: "/exports/", 200),
     "runs, none found": ("operator", lambda s: "/runs/?status=timed_out", 200),
     "new run": ("operator", lambda s: "/runs/new/", 200),
     "new run by a viewer": ("viewer", lambda s: "/runs/new/", 403),

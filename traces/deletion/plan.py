@@ -124,6 +124,7 @@ STAYS_OF_PERSON = {
 KEPT = {
     "traces.AuditEntry": "evidence: headers stay, payloads are erased with a record",
     "traces.AuditPayload": "erased with the request itself, in its commit",
+    "traces.ExportJob": "its file is withdrawn in the request's commit; the row has ids and numbers",
     "traces.DeletionRequest": "says what was deleted, by id",
     "runtime_core.Permit": "a place, free since its run ended",
     "runtime_core.Project": "no run's",

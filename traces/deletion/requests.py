@@ -18,6 +18,7 @@ from traces import holds
 from traces.audit.erasure import erase_of_runs
 from traces.deletion.purge import delete_at_once
 from traces.deletion.reach import Reach, locked
+from traces.exports.requests import withdraw
 from traces.models import DeletionRequest, LegalHold
 
 Kind = DeletionRequest.Kind
@@ -107,6 +108,7 @@ def ask(
             also(request)
         request.save(force_insert=True)
         hide(reach)
+        withdraw(Run.everything.filter(id__in=reach.runs).values_list("project_id", flat=True))
         erase_of_runs(actor, request, reach.runs, reach.threads)
     request.refresh_from_db()
     return request

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from traces.models.audit import AuditEntry, AuditPayload
 from traces.models.deletion import DeletionRequest
+from traces.models.export import ExportJob
 from traces.models.holds import LegalHold
 from traces.models.redaction import RedactionPolicy, RedactionRule
 from traces.models.retention import DataClass, RetentionPolicy, RetentionTotal
@@ -14,6 +15,7 @@ __all__ = [
     "AuditPayload",
     "DataClass",
     "DeletionRequest",
+    "ExportJob",
     "LegalHold",
     "RedactionPolicy",
     "RedactionRule",
