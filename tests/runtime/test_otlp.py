@@ -19,6 +19,7 @@ from traces import gate, otlp
 from traces.models import SpanPayload, SpanRow
 from traces.otlp import queue
 from traces.otlp.queue import Exporter
+from traces.spans import sink
 
 TOKEN = "ghp_" + "a8Kq2Zr7Lw9Xc3Vb5Nm1Tp4Ys6Hd0Gf2Je8u"
 
@@ -172,5 +173,16 @@ def test_the_receivers_credentials_are_known_to_the_redactor(settings: Any) -> N
     assert {"Bearer blue-42-harbour", "blue-42-harbour"} <= known and "harbour-works" not in known
 
 
-def test_nothing_is_exported_unless_a_receiver_is_named() -> None:
-    assert otlp.exporter() is None
+def test_nothing_is_exported_unless_the_settings_name_a_receiver(
+    world: World, receiver: Receiver, settings: Any
+) -> None:
+    assert otlp.exporter() is None and sink()._exporter is None
+    settings.INTERLOCK_OTLP_ENDPOINT, settings.INTERLOCK_OTLP_CONTENT = receiver.url + "/", True
+    settings.INTERLOCK_OTLP_HEADERS = {"x-tenant": "blue"}
+    exporter = otlp.exporter.__wrapped__()
+    exporter.offer([stored(world.start([{"text": "done"}])).id])
+    exporter.flush(20)
+
+    [sent] = arrived(receiver)
+    assert "gen_ai.tool.call.result" in attributes(sent)
+    assert receiver.posted[0].headers["x-tenant"] == "blue"
