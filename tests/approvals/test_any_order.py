@@ -12,19 +12,35 @@ from django.db import transaction
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from approvals import claims, delegation
 from approvals.changing import propose, undo
 from approvals.commands import Opinion, decide, override
 from approvals.guard import guard
 from approvals.models import VOTES, Decision
 from runtime_core import clock, decisions, transitions
 from runtime_core.commands import cancel_run, pause_run, resume_run
-from runtime_core.errors import DecisionConflict, InvalidPayload, NotAllowed, NotFound
+from runtime_core.errors import (
+    AlreadyClaimed,
+    DecisionConflict,
+    InvalidInput,
+    InvalidPayload,
+    NotAllowed,
+    NotFound,
+)
 from runtime_core.models import Interrupt, Run
 from tests.approvals.world import World, as_actor, audited, make_user
 
 REFUND = {"order_id": "A-1001", "amount": "20.00", "reason": "Broken on arrival."}
 AMOUNTS = ("5.00", "120.00")  # the second falls under the stricter policy
 MAY = ("approver", "approver2", "approver3")
+REFUSALS = (
+    AlreadyClaimed,
+    DecisionConflict,
+    InvalidInput,
+    InvalidPayload,
+    NotAllowed,
+    NotFound,
+)
 PEOPLE = (*MAY, "operator", "viewer", "stranger")
 
 # Each line as likely as the others: what leads to an effect comes often enough to be reached.
@@ -36,7 +52,10 @@ ACTS: list[st.SearchStrategy[tuple[str, ...]]] = [
     st.tuples(st.just("work")),
     st.tuples(st.just("later")),
     st.tuples(st.sampled_from(("cancel", "expire", "lose_role", "stale", "work"))),
-    st.tuples(st.sampled_from(("reject", "respond", "approve")), st.sampled_from(PEOPLE)),
+    st.tuples(
+        st.sampled_from(("reject", "respond", "approve", "claim", "release", "delegate")),
+        st.sampled_from(PEOPLE),
+    ),
     st.tuples(st.just("override"), st.sampled_from(("root", "approver"))),
     st.tuples(st.sampled_from(("propose",)), st.sampled_from(PEOPLE), st.sampled_from(AMOUNTS)),
 ]
@@ -49,12 +68,13 @@ class Play:
     world: World
     interrupt: Interrupt
     effects: list[dict[str, Any]] = field(default_factory=list)
+    stand_ins: set[str] = field(default_factory=set)
 
     def act(self, what: str, *more: str) -> None:
         before = Interrupt.objects.get(id=self.interrupt.id)
         try:
             getattr(self, f"_{what}", self._decide)(what, *more)
-        except (DecisionConflict, InvalidPayload, NotAllowed, NotFound):
+        except REFUSALS:
             now = Interrupt.objects.get(id=self.interrupt.id)
             # What is refused changes nothing, save that a policy may have come to apply.
             assert (now.status, now.digest) == (before.status, before.digest)
@@ -102,6 +122,21 @@ class Play:
         if run.status in ("interrupted", "pending"):
             cancel_run(as_actor(self.world.operator), run)
 
+    def _claim(self, what: str, name: str) -> None:
+        claims.claim(self._actor(name), self.interrupt.id)
+
+    def _release(self, what: str, name: str) -> None:
+        claims.release(self._actor(name), self.interrupt.id)
+
+    def _delegate(self, what: str, name: str) -> None:
+        """Somebody lets the viewer stand in; who has no right gives none."""
+        other = "viewer"
+        by, to = getattr(self.world, name), getattr(self.world, other)
+        wish = delegation.Wish(ends_at=clock.now() + dt.timedelta(hours=1))
+        delegation.delegate(self._actor(name), by, self.world.project, by, to, wish)
+        if name in MAY:
+            self.stand_ins.add(other)
+
     def _lose_role(self, what: str) -> None:
         self.world.approver2.memberships.all().delete()
 
@@ -121,11 +156,13 @@ class Play:
         if before.status not in ("open", now.status):  # only taking back opens what was settled
             assert now.status == "open"
             assert now.version == before.version + 1
-        allowed = {*MAY, "root"}
+        allowed = {*MAY, "root", *self.stand_ins}
         assert {vote.actor_name for vote in Decision.objects.filter(interrupt=now)} <= allowed
         if now.status in ("approved", "edited"):
             grave = json.loads(now.tool_call.args_text)["amount"] == "120.00"
-            people = {vote.actor_id for vote in votes if vote.action in ("approve", "edit")}
+            people = {vote.seat_id for vote in votes if vote.action in ("approve", "edit")}
+            seats = {getattr(self.world, name).pk for name in (*MAY, "root")}
+            assert people <= seats  # who stands in fills the seat of somebody who may
             overridden = any(vote.overridden for vote in votes)
             assert overridden or len(people) >= (3 if grave else 2)
         if now.status in ("open", "expired", "withdrawn"):
@@ -150,7 +187,7 @@ def test_any_sequence_of_acts_has_one_outcome_by_those_who_may(world: World) -> 
     outcomes = set()
 
     @settings(
-        max_examples=50,
+        max_examples=60,
         deadline=None,
         suppress_health_check=list(HealthCheck),
         derandomize=True,
