@@ -132,8 +132,9 @@ def opened(who: Caller, job_id: uuid.UUID, token: str) -> ExportJob:
 def withdraw(projects: Iterable[uuid.UUID]) -> None:
     """In the transaction of a deletion: files that may hold what goes are no more, those being written begin anew."""
     jobs = ExportJob.objects.filter(project__in=set(projects))
-    jobs.filter(state=State.READY).update(state=State.EXPIRED, link_digest="")
+    # In this order: one that gets ready between the two is still caught.
     jobs.filter(state=State.WORKING).update(state=State.PENDING, claimed_at=None)
+    jobs.filter(state=State.READY).update(state=State.EXPIRED, link_digest="")
 
 
 def record(action: str, actor: Actor, job: ExportJob, **data: object) -> None:
