@@ -11,7 +11,7 @@ from traces.views.audit import ACTIONS
 
 ROOMS = ("approvals", "config", "runtime_core", "traces")
 ACTION = re.compile(
-    r'"((?:agent|auth|access|decision|delegation|export|grant|hold|interrupt|notification|permission|personal'
+    r'"((?:agent|auth|access|data|decision|delegation|export|grant|hold|interrupt|notification|permission|personal'
     r'|policy|queue|quota|redaction|retention|run|token|vault)\.[a-z_]+)"'
 )
 # Log lines, and the name of a group of statements.

@@ -15,7 +15,7 @@ import pytest
 from django.test import Client
 
 from runtime_core import clock
-from runtime_core.models import ApiToken
+from runtime_core.models import ApiToken, Run
 from runtime_core.values import Usage
 from tests.pages.world import World
 from traces.exports import job as jobs
@@ -175,6 +175,30 @@ def test_a_file_goes_after_its_time_and_with_what_it_holds(world: World) -> None
     assert api(world.operator, "post", f"/{other}/link").status_code == 410
     jobs.work()
     assert list(jobs.folder().iterdir()) == []
+
+
+def test_what_was_deleted_while_it_was_read_is_in_no_file(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_run_with_spans(world)
+    job = asked(world, world.operator)
+    read = jobs.records
+
+    def records(job: ExportJob) -> Iterator[Any]:
+        yield from read(job)
+        Run.everything.update(deleted_at=clock.now())
+
+    monkeypatch.setattr(jobs, "records", records)
+    jobs.work()
+    assert ExportJob.objects.get(id=job).state == "pending"
+
+    monkeypatch.setattr(jobs, "records", read)
+    jobs.work()  # the deletion is too young to be told from one that is going on
+    assert ExportJob.objects.get(id=job).state == "pending"
+    Run.everything.update(deleted_at=clock.now() - dt.timedelta(minutes=2))
+    jobs.work()
+    row = ExportJob.objects.get(id=job)
+    assert (row.state, row.rows) == ("ready", 0)
 
 
 def test_what_cannot_be_written_fails_after_three_attempts(

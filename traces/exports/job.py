@@ -15,6 +15,7 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
+from runtime_core.models import Project, Run
 from runtime_core.transactions import one_commit
 from runtime_core.values import SYSTEM
 from traces.exports.formats import head, line
@@ -30,12 +31,19 @@ ATTEMPTS = 3
 BYTES_A_FILE = 1_000_000_000
 State = ExportJob.State
 
-# A claim that is a quarter of an hour old was a worker's that is gone.
+# Longer than the transaction of a deletion may last: what began before a claim may have committed after it.
+DELETION_SECONDS = 60
+# A claim that is a quarter of an hour old was a worker's that is gone. Where something was just deleted, wait a little:
+# a claim that old cannot be told from one that read what is gone.
 _TAKE = """
 UPDATE export_job SET state = 'working', claimed_at = now(), attempts = attempts + 1
 WHERE id = (
     SELECT id FROM export_job
-    WHERE state = 'pending' OR (state = 'working' AND claimed_at < now() - interval '15 minutes')
+    WHERE (state = 'pending' OR (state = 'working' AND claimed_at < now() - interval '15 minutes'))
+        AND NOT EXISTS (
+            SELECT 1 FROM run WHERE run.project_id = export_job.project_id
+            AND run.deleted_at > now() - make_interval(secs => %s)
+        )
     ORDER BY created_at LIMIT 1 FOR UPDATE SKIP LOCKED
 )
 RETURNING id
@@ -62,7 +70,7 @@ def work() -> None:
 
 def _take() -> ExportJob | None:
     with connection.cursor() as cursor:
-        cursor.execute(_TAKE)
+        cursor.execute(_TAKE, [DELETION_SECONDS])
         row = cursor.fetchone()
     return ExportJob.objects.get(id=row[0]) if row else None
 
@@ -119,8 +127,17 @@ def _finish(job: ExportJob, part: Path) -> None:
         "is_cut": job.is_cut,
     }
     with one_commit("export"):
-        if _mine(job).update(state=State.READY, expires_at=Now() + KEPT_FOR, **manifest):
+        if _may_hold_what_is_gone(job):
+            _mine(job).update(state=State.PENDING, claimed_at=None, attempts=job.attempts - 1)
+        elif _mine(job).update(state=State.READY, expires_at=Now() + KEPT_FOR, **manifest):
             record("export.made", SYSTEM, job, **manifest)
+
+
+def _may_hold_what_is_gone(job: ExportJob) -> bool:
+    """True if something of the project was deleted since the job began, or so shortly before that it read it still."""
+    list(Project.objects.select_for_update(no_key=True).filter(id=job.project_id))
+    began = job.claimed_at - dt.timedelta(seconds=DELETION_SECONDS)
+    return Run.everything.filter(project_id=job.project_id, deleted_at__gte=began).exists()
 
 
 def _mine(job: ExportJob) -> QuerySet[ExportJob]:

@@ -16,7 +16,7 @@ from runtime_core import access, clock, ports
 from runtime_core.access import Can
 from runtime_core.callers import Caller
 from runtime_core.errors import Backpressure, Expired, InvalidInput, NotFound
-from runtime_core.models import Run
+from runtime_core.models import Project, Run
 from runtime_core.sanitize import storable_text
 from runtime_core.transactions import one_commit
 from runtime_core.values import Actor, Audit
@@ -131,7 +131,10 @@ def opened(who: Caller, job_id: uuid.UUID, token: str) -> ExportJob:
 
 def withdraw(projects: Iterable[uuid.UUID]) -> None:
     """In the transaction of a deletion: files that may hold what goes are no more, those being written begin anew."""
-    jobs = ExportJob.objects.filter(project__in=set(projects))
+    affected = set(projects)
+    # What a job that finishes meanwhile waits for; then it sees what was deleted under its hands.
+    list(Project.objects.select_for_update(no_key=True).filter(id__in=affected).order_by("id"))
+    jobs = ExportJob.objects.filter(project__in=affected)
     # In this order: one that gets ready between the two is still caught.
     jobs.filter(state=State.WORKING).update(state=State.PENDING, claimed_at=None)
     jobs.filter(state=State.READY).update(state=State.EXPIRED, link_digest="")
