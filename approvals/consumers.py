@@ -11,6 +11,7 @@ from typing import Any
 from approvals import presence, queries
 from approvals.presence import Place
 from runtime_core import clock
+from runtime_core.callers import Caller
 from runtime_core.consumers import InboxSocket
 from runtime_core.db_threads import in_db_thread
 
@@ -38,7 +39,7 @@ class InboxPageSocket(InboxSocket):
                 await in_db_thread(presence.move, self._caller.user, self._place, None)
 
     async def message(self) -> str:
-        return json.dumps(await in_db_thread(_summary, self._caller.user))
+        return json.dumps(await in_db_thread(_summary, self._caller))
 
     async def idle(self) -> None:
         await super().idle()
@@ -53,14 +54,16 @@ class InboxPageSocket(InboxSocket):
         if self._caller is None or len(text) > SAID_MAX:
             return
         user, before = self._caller.user, self._place
-        self._place = await in_db_thread(presence.place_of, user, text)
+        bound = self._caller.token_project
+        self._place = await in_db_thread(presence.place_of, user, text, bound)
         await in_db_thread(presence.move, user, before, self._place)
         # Whoever talks without end is heard no faster.
         await asyncio.sleep(SAID_EVERY_S)
 
 
-def _summary(user: Any) -> dict[str, Any]:
+def _summary(caller: Caller) -> dict[str, Any]:
     # Count and ids from one look at the rows, so that they never disagree; a long inbox is counted apart.
-    ids = queries.open_ids(user)
-    count = len(ids) if len(ids) < queries.LIST_MAX else queries.open_count(user)
+    user, bound = caller.user, caller.token_project
+    ids = queries.open_ids(user, bound)
+    count = len(ids) if len(ids) < queries.LIST_MAX else queries.open_count(user, bound)
     return {"type": "inbox", "open": count, "ids": ids}

@@ -32,12 +32,12 @@ class Place:
     mode: str
 
 
-def place_of(user: Any, said: str) -> Place | None:
+def place_of(user: Any, said: str, token_project: uuid.UUID | None = None) -> Place | None:
     """The place that a page's message names, if its person may see it; nothing for any other text."""
     with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError, NotFound):
         message = json.loads(said)
         if message["type"] == "looking" and message["mode"] in MODES:
-            interrupt = queries.get(user, uuid.UUID(message["id"]))
+            interrupt = queries.get(user, uuid.UUID(message["id"]), token_project)
             return Place(interrupt.project_id, interrupt.id, message["mode"])
     return None
 

@@ -135,9 +135,9 @@ def inbox_page(user: Any, filters: Filters, after: str) -> Page[Interrupt]:
         return paged(found, order, None, LIST_MAX)
 
 
-def open_count(user: Any) -> int:
+def open_count(user: Any, token_project: uuid.UUID | None = None) -> int:
     """How many interrupts wait for `user`, counted no further than COUNT_MAX."""
-    return for_me(user).order_by()[:COUNT_MAX].count()
+    return _within(for_me(user), token_project).order_by()[:COUNT_MAX].count()
 
 
 def visible_open_count(user: Any) -> int:
@@ -162,10 +162,15 @@ def default_view(user: Any) -> str:
     return "mine" if eligible.decides_anywhere(user) else "all"
 
 
-def open_ids(user: Any) -> list[str]:
+def open_ids(user: Any, token_project: uuid.UUID | None = None) -> list[str]:
     """The interrupts that wait for `user`, soonest expiry first, no more than LIST_MAX."""
-    found = for_me(user).order_by("expires_at", "id").values_list("id", flat=True)
-    return [str(interrupt_id) for interrupt_id in found[:LIST_MAX]]
+    mine = _within(for_me(user), token_project).order_by("expires_at", "id")
+    return [str(interrupt_id) for interrupt_id in mine.values_list("id", flat=True)[:LIST_MAX]]
+
+
+def _within(found: QuerySet[Interrupt], token_project: uuid.UUID | None) -> QuerySet[Interrupt]:
+    """A token that is bound to a project hears of no other."""
+    return found.filter(project=token_project) if token_project else found
 
 
 def agent_names(user: Any) -> list[str]:

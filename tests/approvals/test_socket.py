@@ -12,8 +12,9 @@ from django.test import Client
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection
 
+from approvals.presence import place_of
 from runtime_core.events.publish import announce
-from runtime_core.models import Interrupt
+from runtime_core.models import ApiToken, Interrupt, Project
 from tests.approvals.world import World
 from tests.conftest import environment
 from tests.live.web import Web
@@ -132,3 +133,19 @@ def test_only_the_projects_people_see_who_looks_and_nonsense_counts_for_nothing(
 def wait_out(socket: ClientConnection) -> None:
     """Until what was sent before has been read: the server answers a ping in order."""
     assert socket.ping().wait(10)
+
+
+def test_a_token_of_one_project_neither_hears_of_another_nor_is_seen_there(
+    world: World, web: Web
+) -> None:
+    interrupt = world.ask()
+    other = Project.objects.create(slug="other", name="Other")
+    other.memberships.create(user=world.approver, role="approver")
+    said = json.dumps({"type": "looking", "id": str(interrupt.id), "mode": "editing"})
+
+    with web.socket("/ws/inbox/", ApiToken.issue(world.approver, other)[1]) as socket:
+        assert told(socket) == (0, [])
+    with web.socket("/ws/inbox/", ApiToken.issue(world.approver, world.project)[1]) as socket:
+        assert told(socket) == (1, [str(interrupt.id)])
+    assert place_of(world.approver, said, world.project.id) is not None
+    assert place_of(world.approver, said, other.id) is None
