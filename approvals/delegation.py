@@ -68,7 +68,8 @@ def check(project: Project, by: Any, to: Any, wish: Wish) -> None:
     """Pass if such a delegation can be made; else InvalidInput, which names the field."""
     if by.pk == to.pk:
         raise InvalidInput("delegate: nobody stands in for themselves.", field="delegate")
-    if Can.VIEW not in allowed(to, project.id):
+    # To see everything as a superuser is not to be one of its people.
+    if not to.memberships.filter(project=project).exists() or not to.is_active:
         raise InvalidInput("delegate: must be a member of the project.", field="delegate")
     if Can.VIEW not in allowed(by, project.id):
         raise InvalidInput("delegator: must be a member of the project.", field="delegator")

@@ -345,3 +345,19 @@ def test_programs_share_the_work_too(world: World) -> None:
     assert post(f"/interrupts/{interrupt.id}/claim").status_code == 404
     assert post(f"/delegations/{made.json()['id']}/revoke").status_code == 404
     assert client.get("/api/v1/delegations").json() == {"items": []}
+
+
+def test_a_superuser_who_is_no_member_has_no_vote_by_standing_in(world: World) -> None:
+    root = make_user("root")
+    root.is_superuser = True
+    root.save()
+    interrupt = world.ask()
+
+    with pytest.raises(InvalidInput):
+        stand_in(world, world.approver, root)
+    stand_in(world, world.approver, world.viewer)
+    Delegation.objects.update(delegate=root)
+
+    with pytest.raises(NotAllowed):
+        vote(root, interrupt)
+    assert not Decision.objects.exists()
