@@ -149,10 +149,7 @@ def list_interrupts(
 def read_interrupt(request: HttpRequest, interrupt_id: uuid.UUID) -> Any:
     """One interrupt; with exact arguments if you may decide on it, which is kept in the audit."""
     caller = caller_of(request)
-    shown = _shown(caller, interrupt_id)
-    if shown.is_raw:
-        commands.record_viewing(caller.actor, shown.interrupt)
-    return queries.as_json(shown)
+    return queries.as_json(_seen(caller, interrupt_id))
 
 
 @router.post("/interrupts/{uuid:interrupt_id}/decisions", response=InterruptOut, by_alias=True)
@@ -170,7 +167,7 @@ def decide(request: HttpRequest, interrupt_id: uuid.UUID, body: DecisionIn) -> H
     def act(actor: Actor, interrupt_id: uuid.UUID, what: object, **more: Any) -> None:
         grants.decide_and_remember(actor, interrupt_id, opinion, wish, **more)
 
-    return once(request, lambda: (200, _answered(caller, interrupt_id, act, opinion)))
+    return _once(request, caller, interrupt_id, act, opinion)
 
 
 @router.post("/interrupts/{uuid:interrupt_id}/proposals", response=InterruptOut, by_alias=True)
@@ -181,7 +178,7 @@ def propose(request: HttpRequest, interrupt_id: uuid.UUID, body: ProposalIn) -> 
     commands.admit(
         caller.actor, interrupt_id, opinion, token_project=caller.token_project, for_edit=True
     )
-    return once(request, lambda: (200, _answered(caller, interrupt_id, changing.propose, opinion)))
+    return _once(request, caller, interrupt_id, changing.propose, opinion)
 
 
 @router.post("/interrupts/{uuid:interrupt_id}/undo", response=InterruptOut, by_alias=True)
@@ -191,9 +188,7 @@ def undo(request: HttpRequest, interrupt_id: uuid.UUID, body: UndoIn) -> HttpRes
     changing.admit_undo(
         caller.actor, interrupt_id, body.version, token_project=caller.token_project
     )
-    return once(
-        request, lambda: (200, _answered(caller, interrupt_id, changing.undo, body.version))
-    )
+    return _once(request, caller, interrupt_id, changing.undo, body.version)
 
 
 @router.post("/interrupts/{uuid:interrupt_id}/override", response=InterruptOut, by_alias=True)
@@ -204,20 +199,37 @@ def override(request: HttpRequest, interrupt_id: uuid.UUID, body: OverrideIn) ->
     commands.admit(
         caller.actor, interrupt_id, opinion, token_project=caller.token_project, past_policy=True
     )
-    return once(request, lambda: (200, _answered(caller, interrupt_id, commands.override, opinion)))
+    return _once(request, caller, interrupt_id, commands.override, opinion)
 
 
-def _answered(
-    caller: Caller, interrupt_id: uuid.UUID, act: Callable[..., object], what: object
-) -> dict[str, Any]:
-    """Do it, and give the interrupt as it is then."""
-    try:
+def _once(
+    request: HttpRequest,
+    caller: Caller,
+    interrupt_id: uuid.UUID,
+    act: Callable[..., object],
+    what: object,
+) -> HttpResponse:
+    """Do it once, and give the interrupt as it is then."""
+
+    def answered() -> tuple[int, dict[str, Any]]:
         act(caller.actor, interrupt_id, what, token_project=caller.token_project)
+        return 200, queries.as_json(_seen(caller, interrupt_id))
+
+    try:
+        return once(request, answered)
     except DecisionConflict as error:
-        # Whoever came second is told what is there now, and by whom.
-        error.data["current"] = queries.as_json(_shown(caller, interrupt_id))
+        # Whoever came second is told what is there now, and by whom; outside of the transaction of
+        # `once`, which took back whatever was written in it.
+        error.data["current"] = queries.as_json(_seen(caller, interrupt_id))
         raise
-    return queries.as_json(_shown(caller, interrupt_id))
+
+
+def _seen(caller: Caller, interrupt_id: uuid.UUID) -> queries.Shown:
+    """As the caller may see it; that they were shown exact arguments is kept in the audit."""
+    shown = _shown(caller, interrupt_id)
+    if shown.is_raw:
+        commands.record_viewing(caller.actor, shown.interrupt)
+    return shown
 
 
 def _shown(caller: Caller, interrupt_id: uuid.UUID) -> queries.Shown:

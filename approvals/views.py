@@ -51,8 +51,6 @@ def interrupt(request: HttpRequest, interrupt_id: uuid.UUID) -> HttpResponse:
         shown = queries.shown_to(request.user, queries.get(request.user, interrupt_id))
     except NotFound as error:
         raise Http404(error.message) from None
-    if shown.is_raw:
-        commands.record_viewing(actor_of(request), shown.interrupt)
     return answer(request, shown, empty_form(shown))
 
 
@@ -154,8 +152,10 @@ def answer(
     said: str = "",
 ) -> HttpResponse:
     """The request as it looks to this person: the fragment for htmx, else the whole page.
-    `said` is told to screen readers.
+    `said` is told to screen readers. Whatever led here, a look at exact arguments is kept.
     """
+    if shown.is_raw:
+        commands.record_viewing(actor_of(request), shown.interrupt)
     context: dict[str, Any] = pages.detail_context(shown, form, conflict)
     context |= sharing.context(request.user, shown.interrupt)
     context |= {"query": request.GET.urlencode(), "said": said}

@@ -316,3 +316,17 @@ def test_a7_malformed_decisions_never_count_as_approval(
     assert interrupt.tool_call.status == "awaiting_approval"
     assert not Decision.objects.exists()
     assert not audited("interrupt.decided")
+
+
+@pytest.mark.parametrize("key", [None, "key-1"])
+def test_exact_arguments_in_the_answer_to_a_conflict_are_kept_as_seen(
+    world: World, approver: Api, key: str | None
+) -> None:
+    interrupt = world.ask(args=SECRET_ARGS, shown_args=REDACTED_ARGS)
+    headers = {"Idempotency-Key": key} if key else {}
+    stale = {**decision(interrupt), "digest": "0" * 64}
+
+    status, body = approver.post(f"{path_of(interrupt)}/decisions", stale, **headers)
+
+    assert (status, body["current"]["args"]) == (409, SECRET_ARGS)
+    assert [entry["actor"] for entry in audited("interrupt.viewed")] == ["approver"]

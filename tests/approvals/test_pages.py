@@ -485,3 +485,15 @@ def test_a_change_to_a_file_is_shown_as_a_diff_of_it(
 
     assert "<del>    return a - b</del>" in page
     assert "<ins>    return a + b</ins>" in page
+
+
+def test_exact_arguments_beside_a_wrong_form_or_a_conflict_are_kept_as_seen(
+    world: World, approver: Client
+) -> None:
+    for form in ({"action": "x"}, {"action": "approve", "version": "1", "digest": "0"}):
+        interrupt = world.ask(args={"path": "a", "content": "hunter2"})
+
+        page = text_of(approver.post(page_of(interrupt), form))
+
+        assert "hunter2" in page
+        assert audited("interrupt.viewed")[-1]["object"] == str(interrupt.id)
