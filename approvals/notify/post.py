@@ -17,7 +17,8 @@ from approvals.notify.errors import Undeliverable
 TIMEOUT_S = 5.0
 # A server that sends its answer byte by byte never runs into the other one.
 WHOLE_S = 15.0
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+# Both carry an IPv4 address at their end; the second is the old IPv4-compatible form.
+_CARRIERS = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::/96"))
 
 
 def post(url: str, body: bytes, headers: dict[str, str]) -> int:
@@ -36,6 +37,8 @@ def post(url: str, body: bytes, headers: dict[str, str]) -> int:
         return connection.getresponse().status
     except http.client.HTTPException as error:
         raise Undeliverable(f"it did not answer in HTTP ({type(error).__name__})") from error
+    except UnicodeError:
+        raise Undeliverable("its address has characters that have to be percent-encoded") from None
     finally:
         watchdog.cancel()
         connection.close()
@@ -71,13 +74,15 @@ def is_public(address: str) -> bool:
     """True for an address of the open internet, whatever form it is written in."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
+        if ip.is_site_local:
+            return False
         ip = _inner(ip) or ip
     return ip.is_global and not ip.is_multicast
 
 
 def _inner(ip: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
     """The IPv4 address that is reached by way of this one, if there is one in it."""
-    if ip in _NAT64:
+    if any(ip in carrier for carrier in _CARRIERS):
         return ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
     return ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
 

@@ -18,6 +18,7 @@ from approvals.notify.errors import Undeliverable
 from approvals.notify.fanout import RELATED
 from approvals.notify.models import Channel, Delivery, NoticeKind, Status
 from runtime_core import clock, ports
+from runtime_core.access import Can, allowed
 from runtime_core.errors import InterlockError
 from runtime_core.states import InterruptStatus
 from runtime_core.transactions import one_commit
@@ -89,7 +90,7 @@ def claim() -> list[Delivery]:
     related = [f"notice__{name}" for name in RELATED]
     return list(
         Delivery.objects.filter(pk__in=ids)
-        .select_related("endpoint", "person", *related)
+        .select_related("endpoint__owner", "person", *related)
         .order_by("due_at", "id")
     )
 
@@ -109,10 +110,16 @@ def attempt(claimed: Sequence[Delivery]) -> None:
 
 
 def _is_needed(delivery: Delivery) -> bool:
-    """A person need not be asked to decide what is decided; systems are told of everything."""
+    """A person need not be asked to decide what is decided, and is told of nothing that they may not
+    see by now; systems are told of everything.
+    """
+    person = delivery.endpoint.owner if delivery.endpoint else delivery.person
+    project_id = delivery.notice.interrupt.project_id
+    if person is not None and Can.VIEW not in allowed(person, project_id):
+        return False
     if delivery.person_id is None or delivery.notice.kind not in _ASKING:
         return delivery.endpoint is None or delivery.endpoint.is_active
-    return delivery.person.is_active and delivery.notice.interrupt.status == InterruptStatus.OPEN
+    return delivery.notice.interrupt.status == InterruptStatus.OPEN
 
 
 def _send(deliveries: Sequence[Delivery]) -> None:

@@ -238,7 +238,7 @@ def test_a_private_address_is_refused_unless_a_setting_allows_it(
     assert "private network" in Delivery.objects.get(channel="webhook").last_error
     for address in (
         "127.0.0.1", "10.1.2.3", "169.254.169.254", "100.64.0.1", "0.1.2.3", "::1", "fe80::1%eth0",
-        "fd00::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "224.0.0.1",
+        "fd00::1", "fec0::1", "::7f00:1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "224.0.0.1",
     ):  # fmt: skip
         assert not is_public(address), address
     assert is_public("93.184.216.34") and is_public("2606:4700::6810:84e5")
@@ -364,3 +364,30 @@ def test_an_admin_enters_an_endpoint_and_sees_its_key_once(
         "/admin/approvals/endpoint/add/", {**form, "name": "x", "address": "file:///etc"}
     )
     assert "Cannot be used" in refused.content.decode()
+
+
+def test_who_left_the_project_gets_no_mail_or_post_that_was_due_later(
+    world: World, receiver: Receiver
+) -> None:
+    give_mail(world.approver)
+    endpoint(world, receiver.url, owner=world.approver)
+    tell(world.ask(risk="high"))
+    fan_out()
+    assert Delivery.objects.filter(status="pending").count() == 2
+    Membership.objects.filter(user=world.approver).delete()
+
+    send.send_due()
+
+    assert (mail.outbox, receiver.posted) == ([], [])
+    assert Delivery.objects.filter(status="dropped").count() == 2
+
+
+def test_an_address_that_cannot_be_posted_to_fails_alone(world: World, receiver: Receiver) -> None:
+    endpoint(world, f"{receiver.url}/h\u00fcte")
+    endpoint(world, receiver.url, "slack")
+    tell(world.ask(risk="high"))
+
+    tick()
+
+    assert len(receiver.posted) == 1
+    assert "percent-encoded" in Delivery.objects.get(channel="webhook").last_error
