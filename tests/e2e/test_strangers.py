@@ -31,6 +31,7 @@ BODIES: dict[str, Any] = {
     "override": {"action": "approve", "version": 1, "digest": "0" * 64, "reason": "x"},
     "assignments": {"people": ["approver"]},
     "snooze": {"minutes": 5},
+    "personal": {"reason": "x"},
     "fork": {"checkpoint_id": str(uuid.UUID(int=1)), "changes": {}},
 }
 
@@ -45,6 +46,9 @@ class Ids:
     # None is there; that they are told apart is shown in tests/approvals/test_sharing.py.
     delegation_id: str = str(uuid.UUID(int=1))
     grant_id: str = str(uuid.UUID(int=1))
+    deletion_id: str = str(uuid.UUID(int=1))
+    job_id: str = str(uuid.UUID(int=1))
+    checkpoint_id: str = str(uuid.UUID(int=1))
 
     @property
     def span_id(self) -> str:
@@ -175,7 +179,7 @@ def pages(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Iterato
 
 def filled(route: str, ids: Ids) -> str:
     """The route with things of the demo's project in it."""
-    for name, value in vars(ids).items():
+    for name, value in {**vars(ids), "span_id": ids.span_id}.items():
         for form in (f"<uuid:{name}>", f"{{{name}}}"):
             route = route.replace(form, value)
     assert not set("<{") & set(route), f"{route}: give this test an example of what it names"
