@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from django.db import transaction
 
-from approvals import entry, policies, revisions
+from approvals import entry, policies, revisions, widening
 from approvals.opinion import Opinion, check_shape
 from approvals.records import keep_decision, record, votes_on
 from approvals.rulings import ruling_on
@@ -97,10 +97,12 @@ def keep_current(interrupt: Interrupt) -> None:
 def change_args(locked: Locked, actor: Actor, opinion: Opinion, cause: str) -> None:
     """Other arguments as the next version, under the policy that applies to them."""
     revisions.keep(locked, revisions.ASKED)
+    before = policies.terms_of(locked.interrupt)
     revising.change(locked, actor, dict(opinion.args or {}))
     found = policies.stored(policies.resolved_now(locked.interrupt))
     if found.terms != locked.interrupt.terms and _is_bound(locked.interrupt, found.policy):
         revising.rebind(locked, found, next_version=False)
+        widening.close(locked.interrupt, before, policies.terms_of(locked.interrupt))
     revisions.keep(locked, cause, actor, opinion.reason)
 
 
@@ -163,6 +165,7 @@ def _rebind(locked: Locked) -> None:
     revisions.keep(locked, revisions.ASKED)
     policy_before = interrupt.policy
     revising.rebind(locked, policies.stored(resolution), next_version=is_new)
+    widening.close(interrupt, before, resolution.terms)
     if is_new:
         revisions.keep(locked, revisions.POLICY)
         revising.tell(locked, f"Another approval policy applies to {locked.tool_call.tool} now")

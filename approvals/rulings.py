@@ -94,7 +94,7 @@ def _let_in(interrupt: Interrupt, person: Person, terms: Terms) -> Ruling | None
     does; None if neither. Whatever else the terms demand holds for them too.
     """
     ruling = may_decide(person, _naming(person, terms))
-    if widened(interrupt, person):
+    if widened(interrupt, person, terms):
         return ruling
     # Who is no member stands in for nobody: a superuser decides past the policy, with a reason.
     if person.user_id is None or person.is_machine or not person.roles:
@@ -110,7 +110,7 @@ def _let_in(interrupt: Interrupt, person: Person, terms: Terms) -> Ruling | None
 
 
 def _may_self(interrupt: Interrupt, person: Person, terms: Terms) -> bool:
-    if widened(interrupt, person):
+    if widened(interrupt, person, terms):
         terms = _naming(person, terms)
     return may_decide(person, terms).may
 

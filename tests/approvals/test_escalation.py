@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from approvals import changing
 from approvals.commands import Opinion, decide
 from approvals.escalation import escalate_due
+from approvals.guard import guard
 from approvals.models import ApproverGroup, Assignment, EscalationStep, Notice
 from approvals.queries import for_me, waiting_for
 from approvals.rulings import ruling_on
@@ -78,6 +80,9 @@ def test_each_step_is_taken_once_when_its_time_has_come(world: World) -> None:
         "system reminded every approver", "system let Night", "system gave the request to every admin",
     ]  # fmt: skip
 
+    world.policy(escalation=LADDER)  # it decides who may, as long as it applies
+    changing.keep_current(interrupt)
+    interrupt.refresh_from_db()
     opinion = Opinion("approve", interrupt.version, interrupt.digest)
     settled = decide(Actor(world.viewer.pk, "viewer"), interrupt.id, opinion)
     assert settled.status == "approved"
@@ -188,3 +193,30 @@ def test_e2_no_message_to_a_worker_holds_a_time() -> None:
             for word in call.keywords
         }
         assert not held & {"countdown", "eta"}, path
+
+
+def test_whom_the_ladder_of_an_earlier_policy_let_in_decides_nothing_under_another(
+    world: World,
+) -> None:
+    ladder = [{"after_minutes": 5, "action": "widen", "people": ["viewer"]}]
+    world.policy(roles=["approver"], escalation=ladder)
+    approved, open_one = world.ask(ruled=True), world.ask(ruled=True)
+    wait(approved, 9)
+    wait(open_one, 9)
+    assert escalate_due() == 2
+    viewer = Actor(world.viewer.pk, "viewer")
+    decide(viewer, approved.id, Opinion("approve", 1, approved.digest))
+    assert guard().revoked(approved.id) is None
+
+    world.policy(name="Admins alone", roles=["admin"], tool="write_file")
+    changing.keep_current(open_one)
+
+    assert "policy changed" in str(guard().revoked(approved.id))
+    now = Interrupt.objects.get(id=open_one.id)
+    assert not ruling_on(now, world.viewer.pk).may and now not in waiting_for(world.viewer)
+    world.policy(
+        name="With a ladder", tool="write_file", roles=["admin"], required=2, escalation=ladder
+    )
+    changing.keep_current(now)
+    assert escalate_due() == 1
+    assert ruling_on(Interrupt.objects.get(id=now.id), world.viewer.pk).may
