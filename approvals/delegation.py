@@ -40,6 +40,9 @@ def delegate(actor: Actor, user: Any, project: Project, by: Any, to: Any, wish: 
 
     InvalidInput names the field that does not fit.
     """
+    if actor.is_machine:
+        # Else a token that may not decide would hand the seat to an account that may.
+        raise NotAllowed("A service token lets nobody stand in; do it as the person themselves.")
     if user.pk != by.pk and Can.MANAGE not in allowed(user, project.id):
         raise NotAllowed("Only you yourself or a project admin can have somebody stand in for you.")
     return make(actor, user, project, by, to, wish)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -257,6 +258,11 @@ def test_who_may_have_somebody_stand_in_and_end_it(world: World) -> None:
     with pytest.raises(NotAllowed):
         delegation.delegate(
             actor(world.viewer), world.viewer, world.project, world.approver, world.viewer, wish
+        )
+    machine = replace(actor(world.approver), via="machine")
+    with pytest.raises(NotAllowed, match="service token"):
+        delegation.delegate(
+            machine, world.approver, world.project, world.approver, world.viewer, wish
         )
     made = delegation.delegate(
         actor(admin), admin, world.project, world.approver, world.viewer, wish
