@@ -30,7 +30,11 @@ demo: $(APP) ## Do the main job without a person, on a stack of its own (ARGS=--
 	@exec $(PY) manage.py demo $(ARGS)
 
 test: $(DEV) browser ## Run the whole suite (ARGS="tests/config -k port" runs a part)
-	$(PY) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	@# Both halves run, whatever the first comes to; 5 says that nothing of what was asked for belongs to a half.
+	@status=0; \
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile -m "not alone" $(ARGS) || test $$? = 5 || status=1; \
+	$(PY) -m pytest -m alone $(ARGS) || test $$? = 5 || status=1; \
+	exit $$status
 
 lint: $(DEV) ## Check style, types, layers, migrations and templates
 	$(VENV)/bin/ruff check .

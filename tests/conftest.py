@@ -21,6 +21,13 @@ from config.services.valkey import Valkey
 # The whole test session owns one data folder (tests/settings.py names it).
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what kills and stops processes by the points they come to: it runs apart from everything else."""
+    for item in items:
+        if "forks" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.alone)
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Iterator[None]:
     """The session's data folder, removed at the end."""
