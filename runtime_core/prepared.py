@@ -176,6 +176,7 @@ def _state(result: pq.abc.PGresult) -> str | None:
 
 
 def _error(session: pq.abc.PGconn, result: pq.abc.PGresult) -> psycopg.Error:
-    if session.status == pq.ConnStatus.BAD and _state(result) is None:
+    if not _state(result):
+        # The server gives every error of its own a state: this one is libpq's, of a connection that broke.
         return psycopg.OperationalError(session.get_error_message())
     return errors.error_from_result(result)
