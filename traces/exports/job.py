@@ -136,6 +136,8 @@ def _finish(job: ExportJob, part: Path) -> None:
 def _may_hold_what_is_gone(job: ExportJob) -> bool:
     """True if something of the project was deleted since the job began, or so shortly before that it read it still."""
     list(Project.objects.select_for_update(no_key=True).filter(id=job.project_id))
+    if job.claimed_at is None:
+        return True  # a deletion took the claim away
     began = job.claimed_at - dt.timedelta(seconds=DELETION_SECONDS)
     return Run.everything.filter(project_id=job.project_id, deleted_at__gte=began).exists()
 
