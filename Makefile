@@ -38,6 +38,7 @@ test: $(DEV) browser ## Run the whole suite (ARGS="tests/config -k port" runs a 
 
 lint: $(DEV) ## Check style, types, layers, migrations and templates
 	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check --quiet .
 	$(LINT_ENV) $(VENV)/bin/mypy
 	$(LINT_ENV) $(VENV)/bin/lint-imports
 	$(LINT_ENV) $(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run

@@ -38,7 +38,9 @@ def queue(place: Place, times: int) -> Iterator[Figure]:
     agent = place.agent("stamp", [{"text": "unused"}], engine="graph", graph="stamp")
     with commits() as committed:
         found = [_start_once(place, agent, committed) for _ in range(times + 3)][3:]
-    yield Figure.latency("12: run queued → its first step runs in a worker", found, "5 / 15 (goal 2 / 6)")
+    yield Figure.latency(
+        "12: run queued → its first step runs in a worker", found, "5 / 15 (goal 2 / 6)"
+    )
 
 
 @contextmanager

@@ -34,9 +34,7 @@ def claims(place: Place, backlog: int, seconds: float) -> Iterator[Figure]:
     done: list[tuple[Any, float]] = []
     watcher.start()
     cpu, began = time.process_time(), time.monotonic()
-    threads = [
-        threading.Thread(target=_work, args=(began + seconds, done)) for _ in range(THREADS)
-    ]
+    threads = [threading.Thread(target=_work, args=(began + seconds, done)) for _ in range(THREADS)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -52,7 +50,9 @@ def claims(place: Place, backlog: int, seconds: float) -> Iterator[Figure]:
     yield Figure(name, rate, goal="800/s, none over")
     yield Figure("CPU of the worker per claim and end", f"{cpu / max(len(done), 1) * 1e3:.2f} ms")
     yield Figure.latency("first claim of each of 49 small projects beside it", waited, "all served")
-    assert len(waited) == SMALL_PROJECTS, f"{len(waited)} of the small projects were served: {served}"
+    assert len(waited) == SMALL_PROJECTS, (
+        f"{len(waited)} of the small projects were served: {served}"
+    )
     _clear()
 
 
@@ -82,7 +82,9 @@ def _streaming(place: Place, worker: subprocess.Popen[bytes], streams: int) -> I
     yield Figure.latency(name, gaps, "p95 500")
     p95 = sorted(gaps)[int(len(gaps) * 0.95)] * 1e3
     memory = f"{most - before:.0f} MB more than idle ({before:.0f} MB)"
-    yield Figure("the same, p95, and memory of the worker", f"{p95:.0f} ms; {memory}", goal="500 ms")
+    yield Figure(
+        "the same, p95, and memory of the worker", f"{p95:.0f} ms; {memory}", goal="500 ms"
+    )
 
 
 def _waiting(place: Place, worker: subprocess.Popen[bytes], waiting: int) -> Iterator[Figure]:
@@ -209,7 +211,15 @@ def _pile(place: Place, agent: Any, count: int) -> None:
         threads = [Thread(**of) for _ in range(min(1_000, count - start))]
         Thread.objects.bulk_create(threads)
         Run.objects.bulk_create(
-            Run(thread=thread, agent=agent, agent_version=agent.current, title="x", input="x", **of, **limits)
+            Run(
+                thread=thread,
+                agent=agent,
+                agent_version=agent.current,
+                title="x",
+                input="x",
+                **of,
+                **limits,
+            )
             for thread in threads
         )
 
@@ -243,7 +253,9 @@ def _watch(
 
     while not stop.wait(0.02):
         with connection.cursor() as cursor:
-            cursor.execute("SELECT project_id, count(*) FROM run WHERE status = 'running' GROUP BY 1")
+            cursor.execute(
+                "SELECT project_id, count(*) FROM run WHERE status = 'running' GROUP BY 1"
+            )
             running = dict(cursor.fetchall())
         next(samples)
         if sum(running.values()) > ALL_LIMIT or any(n > limits[p] for p, n in running.items()):

@@ -65,7 +65,11 @@ def _react_rates(
 def _figure(name: str, found: Summary, goal: str) -> Figure:
     noisy = " (noisy)" if found.noisy else ""
     return Figure(
-        name, f"{found.ours:,.0f}/s", f"{found.floor:,.0f}/s", f"{found.ratio:.3f} R{noisy}", goal=goal
+        name,
+        f"{found.ours:,.0f}/s",
+        f"{found.floor:,.0f}/s",
+        f"{found.ratio:.3f} R{noisy}",
+        goal=goal,
     )
 
 

@@ -39,5 +39,7 @@ def shown(figures: Sequence[Figure]) -> str:
     """The table as Markdown, which is also how docs/performance.md has it."""
     rows = [HEAD, *(figure.cells for figure in figures)]
     widths = [max(len(row[n]) for row in rows) for n in range(len(HEAD))]
-    lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)) + " |" for r in rows]
+    lines = [
+        "| " + " | ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)) + " |" for r in rows
+    ]
     return "\n".join([lines[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *lines[1:]])

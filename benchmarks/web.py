@@ -43,7 +43,9 @@ def fanout(place: Place, seconds: int) -> Iterator[Figure]:
     run, _ = interrupted(place, place.agent("asks", ASKS))
     count = seconds * EVENTS_A_SECOND
     delays, lost = asyncio.run(_fan_out(place, run, count))
-    name = f"fan-out, {SOCKETS} sockets x {EVENTS_A_SECOND} events/s, {lost} of {SOCKETS * count} lost"
+    name = (
+        f"fan-out, {SOCKETS} sockets x {EVENTS_A_SECOND} events/s, {lost} of {SOCKETS * count} lost"
+    )
     yield Figure.latency(name, delays, "p99 25 (goal 12), 0 lost")
 
 

@@ -102,9 +102,7 @@ def open(blob: bytes, context: str) -> str:
 def _deflate(plain: bytes) -> tuple[bytes, int]:
     if len(plain) >= _PRIMED_BELOW:
         return zlib.compress(plain, 1), _DEFLATED
-    maker = zlib.compressobj(
-        6, zlib.DEFLATED, _WINDOW, _MEMORY, zlib.Z_DEFAULT_STRATEGY, _PRIMER
-    )
+    maker = zlib.compressobj(6, zlib.DEFLATED, _WINDOW, _MEMORY, zlib.Z_DEFAULT_STRATEGY, _PRIMER)
     return maker.compress(plain) + maker.flush(), _PRIMED
 
 

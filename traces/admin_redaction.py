@@ -158,9 +158,7 @@ def _newest(name: str) -> RedactionPolicy | None:
 
 
 def _is_newest(policy: RedactionPolicy) -> bool:
-    return not RedactionPolicy.objects.filter(
-        name=policy.name, version__gt=policy.version
-    ).exists()
+    return not RedactionPolicy.objects.filter(name=policy.name, version__gt=policy.version).exists()
 
 
 def _facts(policy: RedactionPolicy) -> dict[str, Json]:

@@ -7,121 +7,235 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('runtime_core', '0002_child_runs'),
+        ("runtime_core", "0002_child_runs"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Permit',
+            name="Permit",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('held_by', models.UUIDField(null=True)),
-                ('epoch', models.PositiveBigIntegerField(default=0)),
-                ('taken_at', models.DateTimeField(null=True)),
-                ('retired', models.BooleanField(default=False)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("held_by", models.UUIDField(null=True)),
+                ("epoch", models.PositiveBigIntegerField(default=0)),
+                ("taken_at", models.DateTimeField(null=True)),
+                ("retired", models.BooleanField(default=False)),
             ],
             options={
-                'db_table': 'permit',
+                "db_table": "permit",
             },
         ),
         migrations.CreateModel(
-            name='ProjectQueue',
+            name="ProjectQueue",
             fields=[
-                ('project', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='queue', serialize=False, to='runtime_core.project')),
-                ('most', models.PositiveIntegerField(blank=True, help_text="Runs that may wait; a start beyond it is refused. Empty: the deployment's own limit.", null=True)),
-                ('queued', models.PositiveIntegerField(default=0, editable=False)),
-                ('counted_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('last_claimed', models.DateTimeField(editable=False, null=True)),
+                (
+                    "project",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="queue",
+                        serialize=False,
+                        to="runtime_core.project",
+                    ),
+                ),
+                (
+                    "most",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Runs that may wait; a start beyond it is refused. Empty: the deployment's own limit.",
+                        null=True,
+                    ),
+                ),
+                ("queued", models.PositiveIntegerField(default=0, editable=False)),
+                (
+                    "counted_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), editable=False
+                    ),
+                ),
+                ("last_claimed", models.DateTimeField(editable=False, null=True)),
             ],
             options={
-                'db_table': 'project_queue',
+                "db_table": "project_queue",
             },
         ),
         migrations.CreateModel(
-            name='Quota',
+            name="Quota",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('all', 'Running runs, all projects'), ('project', 'Running runs of a project'), ('agent', 'Running runs of an agent'), ('tool', 'Calls of a tool at once'), ('model', 'Requests to a model at once')], max_length=8)),
-                ('name', models.CharField(blank=True, help_text="The tool's or the model's name, exactly.", max_length=200)),
-                ('key', models.CharField(blank=True, editable=False, max_length=200)),
-                ('at_once', models.PositiveIntegerField(help_text='From 0 (nothing starts) to 1000.')),
-                ('updated_at', models.DateTimeField(auto_now=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("all", "Running runs, all projects"),
+                            ("project", "Running runs of a project"),
+                            ("agent", "Running runs of an agent"),
+                            ("tool", "Calls of a tool at once"),
+                            ("model", "Requests to a model at once"),
+                        ],
+                        max_length=8,
+                    ),
+                ),
+                (
+                    "name",
+                    models.CharField(
+                        blank=True,
+                        help_text="The tool's or the model's name, exactly.",
+                        max_length=200,
+                    ),
+                ),
+                ("key", models.CharField(blank=True, editable=False, max_length=200)),
+                (
+                    "at_once",
+                    models.PositiveIntegerField(help_text="From 0 (nothing starts) to 1000."),
+                ),
+                ("updated_at", models.DateTimeField(auto_now=True)),
             ],
             options={
-                'db_table': 'quota',
-                'ordering': ['kind', 'key'],
+                "db_table": "quota",
+                "ordering": ["kind", "key"],
             },
         ),
         migrations.CreateModel(
-            name='Worker',
+            name="Worker",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=120, unique=True)),
-                ('slots', models.PositiveIntegerField(help_text='How many runs it drives at once.')),
-                ('started_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('seen_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('missing_since', models.DateTimeField(help_text='When the reconciler first found its lock free.', null=True)),
-                ('stopped_at', models.DateTimeField(null=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=120, unique=True)),
+                (
+                    "slots",
+                    models.PositiveIntegerField(help_text="How many runs it drives at once."),
+                ),
+                (
+                    "started_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                (
+                    "seen_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                (
+                    "missing_since",
+                    models.DateTimeField(
+                        help_text="When the reconciler first found its lock free.", null=True
+                    ),
+                ),
+                ("stopped_at", models.DateTimeField(null=True)),
             ],
             options={
-                'db_table': 'worker',
+                "db_table": "worker",
             },
         ),
         migrations.RemoveIndex(
-            model_name='run',
-            name='run_to_claim',
+            model_name="run",
+            name="run_to_claim",
         ),
         migrations.AddField(
-            model_name='run',
-            name='waits_for',
-            field=models.CharField(blank=True, db_default='', default='', max_length=210),
+            model_name="run",
+            name="waits_for",
+            field=models.CharField(blank=True, db_default="", default="", max_length=210),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(models.F('project'), models.F('agent'), models.OrderBy(models.F('priority'), descending=True), models.F('available_at'), models.F('id'), condition=models.Q(('status', 'pending')), name='run_to_claim'),
+            model_name="run",
+            index=models.Index(
+                models.F("project"),
+                models.F("agent"),
+                models.OrderBy(models.F("priority"), descending=True),
+                models.F("available_at"),
+                models.F("id"),
+                condition=models.Q(("status", "pending")),
+                name="run_to_claim",
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(models.F('waits_for'), models.F('available_at'), condition=models.Q(('status', 'waiting'), models.Q(('waits_for', ''), _negated=True)), name='run_for_a_permit'),
+            model_name="run",
+            index=models.Index(
+                models.F("waits_for"),
+                models.F("available_at"),
+                condition=models.Q(
+                    ("status", "waiting"), models.Q(("waits_for", ""), _negated=True)
+                ),
+                name="run_for_a_permit",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(('priority__gte', -10), ('priority__lte', 10)), name='run_priority_bounded'),
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("priority__gte", -10), ("priority__lte", 10)),
+                name="run_priority_bounded",
+            ),
         ),
         migrations.AddField(
-            model_name='quota',
-            name='agent',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, to='runtime_core.agent'),
+            model_name="quota",
+            name="agent",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.CASCADE,
+                to="runtime_core.agent",
+            ),
         ),
         migrations.AddField(
-            model_name='quota',
-            name='project',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, to='runtime_core.project'),
+            model_name="quota",
+            name="project",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.CASCADE,
+                to="runtime_core.project",
+            ),
         ),
         migrations.AddField(
-            model_name='quota',
-            name='updated_by',
-            field=models.ForeignKey(blank=True, editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL),
+            model_name="quota",
+            name="updated_by",
+            field=models.ForeignKey(
+                blank=True,
+                editable=False,
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                to=settings.AUTH_USER_MODEL,
+            ),
         ),
         migrations.AddField(
-            model_name='permit',
-            name='quota',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='permits', to='runtime_core.quota'),
+            model_name="permit",
+            name="quota",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="permits",
+                to="runtime_core.quota",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='quota',
-            constraint=models.UniqueConstraint(fields=('kind', 'key'), name='quota_once'),
+            model_name="quota",
+            constraint=models.UniqueConstraint(fields=("kind", "key"), name="quota_once"),
         ),
         migrations.AddConstraint(
-            model_name='quota',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['all', 'project', 'agent', 'tool', 'model'])), name='quota_kind_known'),
+            model_name="quota",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("kind__in", ["all", "project", "agent", "tool", "model"])),
+                name="quota_kind_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='quota',
-            constraint=models.CheckConstraint(condition=models.Q(('at_once__lte', 1000)), name='quota_is_bounded'),
+            model_name="quota",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("at_once__lte", 1000)), name="quota_is_bounded"
+            ),
         ),
         # Rows that change all the time keep room for their next versions in their own pages.
         migrations.RunSQL(

@@ -4,18 +4,19 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('runtime_core', '0003_scheduling'),
+        ("runtime_core", "0003_scheduling"),
     ]
 
     operations = [
         migrations.RemoveConstraint(
-            model_name='step',
-            name='step_kind_known',
+            model_name="step",
+            name="step_kind_known",
         ),
         migrations.AddConstraint(
-            model_name='step',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['model', 'tool', 'node'])), name='step_kind_known'),
+            model_name="step",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("kind__in", ["model", "tool", "node"])), name="step_kind_known"
+            ),
         ),
     ]

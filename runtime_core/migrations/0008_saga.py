@@ -29,61 +29,118 @@ DROP FUNCTION message_only_grows();
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('runtime_core', '0007_approval_terms'),
+        ("runtime_core", "0007_approval_terms"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.RunSQL(KEEP, LET_GO),
         migrations.AddField(
-            model_name='checkpoint',
-            name='pinned',
-            field=models.BooleanField(db_default=False, default=False, help_text='Housekeeping leaves it alone.'),
+            model_name="checkpoint",
+            name="pinned",
+            field=models.BooleanField(
+                db_default=False, default=False, help_text="Housekeeping leaves it alone."
+            ),
         ),
         migrations.AddField(
-            model_name='run',
-            name='compensation',
-            field=models.CharField(blank=True, db_default='', default='', help_text='`due`: its effects are taken back when it has failed or was stopped; `begun`: that is under way.', max_length=5),
+            model_name="run",
+            name="compensation",
+            field=models.CharField(
+                blank=True,
+                db_default="",
+                default="",
+                help_text="`due`: its effects are taken back when it has failed or was stopped; `begun`: that is under way.",
+                max_length=5,
+            ),
         ),
         migrations.AddField(
-            model_name='run',
-            name='undoes',
-            field=models.ForeignKey(db_index=False, help_text='The run whose effects this one takes back.', null=True, on_delete=django.db.models.deletion.CASCADE, related_name='undone_by', to='runtime_core.run'),
+            model_name="run",
+            name="undoes",
+            field=models.ForeignKey(
+                db_index=False,
+                help_text="The run whose effects this one takes back.",
+                null=True,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="undone_by",
+                to="runtime_core.run",
+            ),
         ),
         migrations.AddField(
-            model_name='toolcall',
-            name='undoes',
-            field=models.ForeignKey(db_index=False, help_text='The call whose effect this one takes back.', null=True, on_delete=django.db.models.deletion.CASCADE, related_name='undone_by', to='runtime_core.toolcall'),
+            model_name="toolcall",
+            name="undoes",
+            field=models.ForeignKey(
+                db_index=False,
+                help_text="The call whose effect this one takes back.",
+                null=True,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="undone_by",
+                to="runtime_core.toolcall",
+            ),
         ),
         migrations.AddField(
-            model_name='toolcall',
-            name='worker',
-            field=models.CharField(blank=True, db_default='', default='', help_text='Who began it last; kept where it must not happen twice.', max_length=120),
+            model_name="toolcall",
+            name="worker",
+            field=models.CharField(
+                blank=True,
+                db_default="",
+                default="",
+                help_text="Who began it last; kept where it must not happen twice.",
+                max_length=120,
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('undoes__isnull', False)), fields=['undoes'], name='run_takes_back'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("undoes__isnull", False)),
+                fields=["undoes"],
+                name="run_takes_back",
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('compensation', 'due')), fields=['id'], name='run_to_take_back'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("compensation", "due")), fields=["id"], name="run_to_take_back"
+            ),
         ),
         migrations.AddIndex(
-            model_name='toolcall',
-            index=models.Index(condition=models.Q(('undoes__isnull', False)), fields=['undoes'], name='tool_call_takes_back'),
+            model_name="toolcall",
+            index=models.Index(
+                condition=models.Q(("undoes__isnull", False)),
+                fields=["undoes"],
+                name="tool_call_takes_back",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(('compensation__in', ['', 'due', 'begun'])), name='run_compensation_known'),
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("compensation__in", ["", "due", "begun"])),
+                name="run_compensation_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.UniqueConstraint(condition=models.Q(('undoes__isnull', False), models.Q(('status__in', ['cancelled', 'completed', 'failed', 'timed_out']), _negated=True)), fields=('undoes',), name='run_one_takes_back'),
+            model_name="run",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(
+                    ("undoes__isnull", False),
+                    models.Q(
+                        ("status__in", ["cancelled", "completed", "failed", "timed_out"]),
+                        _negated=True,
+                    ),
+                ),
+                fields=("undoes",),
+                name="run_one_takes_back",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='toolcall',
-            constraint=models.UniqueConstraint(condition=models.Q(('undoes__isnull', False), models.Q(('status__in', ['cancelled', 'failed', 'rejected']), _negated=True)), fields=('undoes',), name='tool_call_undone_once'),
+            model_name="toolcall",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(
+                    ("undoes__isnull", False),
+                    models.Q(("status__in", ["cancelled", "failed", "rejected"]), _negated=True),
+                ),
+                fields=("undoes",),
+                name="tool_call_undone_once",
+            ),
         ),
     ]

@@ -2,7 +2,6 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [("runtime_core", "0009_grant_of_call")]
 
     operations = [

@@ -4,15 +4,19 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('runtime_core', '0010_idempotency_keys_are_hashed'),
+        ("runtime_core", "0010_idempotency_keys_are_hashed"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='projectqueue',
-            name='reaped',
-            field=models.PositiveBigIntegerField(db_default=0, default=0, editable=False, help_text='Runs taken from lost workers, ever.'),
+            model_name="projectqueue",
+            name="reaped",
+            field=models.PositiveBigIntegerField(
+                db_default=0,
+                default=0,
+                editable=False,
+                help_text="Runs taken from lost workers, ever.",
+            ),
         ),
     ]

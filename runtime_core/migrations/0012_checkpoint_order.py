@@ -5,23 +5,26 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('runtime_core', '0011_counted_reaped'),
+        ("runtime_core", "0011_counted_reaped"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.RemoveIndex(
-            model_name='checkpoint',
-            name='checkpoint_latest',
+            model_name="checkpoint",
+            name="checkpoint_latest",
         ),
         migrations.AddIndex(
-            model_name='checkpoint',
-            index=models.Index(fields=['run', '-epoch', '-id'], name='checkpoint_newest'),
+            model_name="checkpoint",
+            index=models.Index(fields=["run", "-epoch", "-id"], name="checkpoint_newest"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('ended_at__isnull', False)), fields=['ended_at'], name='run_ended'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("ended_at__isnull", False)),
+                fields=["ended_at"],
+                name="run_ended",
+            ),
         ),
     ]

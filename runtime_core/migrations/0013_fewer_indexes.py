@@ -7,41 +7,65 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('runtime_core', '0012_checkpoint_order'),
+        ("runtime_core", "0012_checkpoint_order"),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name='checkpoint',
-            name='run',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='checkpoints', to='runtime_core.run'),
+            model_name="checkpoint",
+            name="run",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="checkpoints",
+                to="runtime_core.run",
+            ),
         ),
         migrations.AlterField(
-            model_name='message',
-            name='run',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='messages', to='runtime_core.run'),
+            model_name="message",
+            name="run",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="messages",
+                to="runtime_core.run",
+            ),
         ),
         migrations.AlterField(
-            model_name='message',
-            name='thread',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='messages', to='runtime_core.thread'),
+            model_name="message",
+            name="thread",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="messages",
+                to="runtime_core.thread",
+            ),
         ),
         migrations.AlterField(
-            model_name='step',
-            name='run',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='step_rows', to='runtime_core.run'),
+            model_name="step",
+            name="run",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="step_rows",
+                to="runtime_core.run",
+            ),
         ),
         migrations.AlterField(
-            model_name='toolcall',
-            name='idempotency_key',
+            model_name="toolcall",
+            name="idempotency_key",
             field=models.CharField(max_length=64),
         ),
         migrations.AlterField(
-            model_name='toolcall',
-            name='run',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='tool_calls', to='runtime_core.run'),
+            model_name="toolcall",
+            name="run",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="tool_calls",
+                to="runtime_core.run",
+            ),
         ),
         # Read backwards as well as forwards, and filled at its end instead of in its middle.
         migrations.RemoveIndex(model_name="checkpoint", name="checkpoint_newest"),

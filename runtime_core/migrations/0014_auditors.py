@@ -5,24 +5,40 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('runtime_core', '0013_fewer_indexes'),
+        ("runtime_core", "0013_fewer_indexes"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.RemoveConstraint(
-            model_name='membership',
-            name='membership_role_known',
+            model_name="membership",
+            name="membership_role_known",
         ),
         migrations.AlterField(
-            model_name='membership',
-            name='role',
-            field=models.CharField(choices=[('viewer', 'Viewer: sees runs, traces and the inbox list'), ('operator', 'Operator: starts, cancels and resumes runs'), ('auditor', 'Auditor: sees what a viewer sees, and personal data for a stated reason'), ('approver', 'Approver: decides in the inbox'), ('admin', 'Admin: all of it, and manages the project')], max_length=12),
+            model_name="membership",
+            name="role",
+            field=models.CharField(
+                choices=[
+                    ("viewer", "Viewer: sees runs, traces and the inbox list"),
+                    ("operator", "Operator: starts, cancels and resumes runs"),
+                    (
+                        "auditor",
+                        "Auditor: sees what a viewer sees, and personal data for a stated reason",
+                    ),
+                    ("approver", "Approver: decides in the inbox"),
+                    ("admin", "Admin: all of it, and manages the project"),
+                ],
+                max_length=12,
+            ),
         ),
         migrations.AddConstraint(
-            model_name='membership',
-            constraint=models.CheckConstraint(condition=models.Q(('role__in', ['viewer', 'operator', 'auditor', 'approver', 'admin'])), name='membership_role_known'),
+            model_name="membership",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("role__in", ["viewer", "operator", "auditor", "approver", "admin"])
+                ),
+                name="membership_role_known",
+            ),
         ),
     ]

@@ -4,25 +4,36 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('runtime_core', '0014_auditors'),
+        ("runtime_core", "0014_auditors"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='interrupt',
-            name='deleted_at',
-            field=models.DateTimeField(editable=False, help_text='Since then nobody sees it; it is being deleted.', null=True),
+            model_name="interrupt",
+            name="deleted_at",
+            field=models.DateTimeField(
+                editable=False,
+                help_text="Since then nobody sees it; it is being deleted.",
+                null=True,
+            ),
         ),
         migrations.AddField(
-            model_name='run',
-            name='deleted_at',
-            field=models.DateTimeField(editable=False, help_text='Since then nobody sees it; it is being deleted.', null=True),
+            model_name="run",
+            name="deleted_at",
+            field=models.DateTimeField(
+                editable=False,
+                help_text="Since then nobody sees it; it is being deleted.",
+                null=True,
+            ),
         ),
         migrations.AddField(
-            model_name='thread',
-            name='deleted_at',
-            field=models.DateTimeField(editable=False, help_text='Since then nobody sees it; it is being deleted.', null=True),
+            model_name="thread",
+            name="deleted_at",
+            field=models.DateTimeField(
+                editable=False,
+                help_text="Since then nobody sees it; it is being deleted.",
+                null=True,
+            ),
         ),
     ]

@@ -85,9 +85,7 @@ def _state(workspace: Path, path: str) -> str:
         return ABSENT if isinstance(error.__cause__, FileNotFoundError) else "not readable"
 
 
-def _leaves(
-    what: str, before: Json, after: Json, depth: int
-) -> Iterator[tuple[str, Json, Json]]:
+def _leaves(what: str, before: Json, after: Json, depth: int) -> Iterator[tuple[str, Json, Json]]:
     if canonical(before) == canonical(after):
         return
     if not (isinstance(before, dict) and isinstance(after, dict)) or depth == _DEPTH:

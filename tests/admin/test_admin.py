@@ -174,7 +174,11 @@ def test_who_may_do_everything_is_recorded(root: Client, world: World) -> None:
 
 def test_who_set_whose_password_is_recorded_without_it(root: Client, world: World) -> None:
     page = f"/admin/auth/user/{world.viewer.pk}/password/"
-    new = {"password1": "correct-horse-9", "password2": "correct-horse-9", "usable_password": "true"}
+    new = {
+        "password1": "correct-horse-9",
+        "password2": "correct-horse-9",
+        "usable_password": "true",
+    }
 
     assert root.post(page, {**new, "password2": "another"}).status_code == 200
     assert root.post(page, new).status_code == 302

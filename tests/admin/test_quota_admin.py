@@ -34,7 +34,9 @@ def recorded(action: str) -> list[dict[str, Any]]:
 
 def test_a_quota_is_set_changed_and_lifted_with_a_record_of_it(root: Client, world: World) -> None:
     project = world.run().project
-    assert root.post(ADD, {"kind": "project", "project": project.pk, "at_once": 3}).status_code == 302
+    assert (
+        root.post(ADD, {"kind": "project", "project": project.pk, "at_once": 3}).status_code == 302
+    )
     quota = Quota.objects.get()
     assert (quota.key, Permit.objects.filter(retired=False).count()) == (str(project.pk), 3)
     change = f"/admin/runtime_core/quota/{quota.pk}/change/"
@@ -76,7 +78,9 @@ def test_a_quota_of_nothing_or_of_two_things_is_refused(
 
 def test_two_quotas_of_the_same_are_refused(root: Client) -> None:
     assert root.post(ADD, {"kind": "all", "at_once": 5}).status_code == 302
-    assert b"There is a quota for it already" in root.post(ADD, {"kind": "all", "at_once": 6}).content
+    assert (
+        b"There is a quota for it already" in root.post(ADD, {"kind": "all", "at_once": 6}).content
+    )
 
 
 def test_a_projects_queue_gets_a_length_and_a_stranger_gets_nothing(

@@ -7,7 +7,15 @@ from typing import Any
 from tests.e2e.texts import CANARIES, HOSTILE_TEXT, PLANTED
 
 Turn = dict[str, Any]
-TOOLS = ["post_notice", "erase_board", "read_board", "watch_board", "recite", "stumble", "ask_human"]
+TOOLS = [
+    "post_notice",
+    "erase_board",
+    "read_board",
+    "watch_board",
+    "recite",
+    "stumble",
+    "ask_human",
+]
 PERMISSIONS = {"*": "allow", "post_notice": "ask", "erase_board": "ask"}
 
 

@@ -47,7 +47,10 @@ class Person:
 
     def take_session(self, cookies: dict[str, str]) -> None:
         """Be signed in by these cookies."""
-        made = [{"name": key, "value": value, "url": self.product.origin} for key, value in cookies.items()]
+        made = [
+            {"name": key, "value": value, "url": self.product.origin}
+            for key, value in cookies.items()
+        ]
         self.context.add_cookies(made)  # type: ignore[arg-type]
 
     def open(self, path: str) -> Page:
@@ -80,7 +83,9 @@ class Person:
 
     def _heard(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
-            self.faults.append(f"{message.type} on {message.page and message.page.url}: {message.text}")
+            self.faults.append(
+                f"{message.type} on {message.page and message.page.url}: {message.text}"
+            )
 
     def _asked(self, dialog: Dialog) -> None:
         self.faults.append(f"dialog: {dialog.message}")
@@ -95,7 +100,9 @@ def photograph(somebody: Person) -> None:
     FAILURES.mkdir(exist_ok=True)
     for number, page in enumerate(somebody.context.pages):
         place = re.sub(r"\W+", "-", page.url.removeprefix(somebody.product.origin)).strip("-")
-        page.screenshot(path=FAILURES / f"{somebody.name or 'nobody'}-{number}-{place[:60]}.png", full_page=True)
+        page.screenshot(
+            path=FAILURES / f"{somebody.name or 'nobody'}-{number}-{place[:60]}.png", full_page=True
+        )
 
 
 def violations(page: Page, *, only: str = "", without: str = "") -> list[str]:

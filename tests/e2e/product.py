@@ -84,7 +84,11 @@ class Product:
         """The cookies of a new session, by the login form."""
         with httpx.Client(base_url=self.origin, timeout=30) as client:
             client.get("/login/").raise_for_status()
-            form = {"username": name, "password": PASSWORD, "csrfmiddlewaretoken": client.cookies["csrftoken"]}
+            form = {
+                "username": name,
+                "password": PASSWORD,
+                "csrfmiddlewaretoken": client.cookies["csrftoken"],
+            }
             assert client.post("/login/", data=form).status_code == 302
             return dict(client.cookies)
 
@@ -108,9 +112,16 @@ class Product:
         wait_for(is_there, 30, f"a request of {run}")
         return self.get("approver", f"/interrupts/{found[0]}")
 
-    def decide(self, interrupt: Json, action: str = "approve", *, by: str = "approver", **more: Json) -> Json:
+    def decide(
+        self, interrupt: Json, action: str = "approve", *, by: str = "approver", **more: Json
+    ) -> Json:
         """Decide over the API on what was read."""
-        body = {"action": action, "version": interrupt["version"], "digest": interrupt["digest"], **more}
+        body = {
+            "action": action,
+            "version": interrupt["version"],
+            "digest": interrupt["digest"],
+            **more,
+        }
         return self.post(by, f"/interrupts/{interrupt['id']}/decisions", body)
 
     def wait_for_status(self, run: str, *statuses: str, within_s: float = 40) -> Json:
@@ -146,8 +157,12 @@ class Product:
     def results(self, run: str) -> list[str]:
         """The raw results of the run's calls that have one, oldest first."""
         query = "SELECT id, result_text FROM tool_call WHERE run_id = %s ORDER BY step, position"
-        rows = [(row["id"], row["result_text"]) for row in self.rows(query, run) if row["result_text"]]
-        return self._opened((blob, vault.context("tool_call", "result_text", id)) for id, blob in rows)
+        rows = [
+            (row["id"], row["result_text"]) for row in self.rows(query, run) if row["result_text"]
+        ]
+        return self._opened(
+            (blob, vault.context("tool_call", "result_text", id)) for id, blob in rows
+        )
 
     def _opened(self, sealed: Iterable[tuple[bytes, str]]) -> list[str]:
         key = data_folder(self.folder).secret_key_file.read_text().strip()
@@ -160,13 +175,17 @@ class Product:
 
     def stored_events(self, run: str) -> list[Json]:
         """The run's events from the rows, checked to be dense."""
-        found = self.rows("SELECT seq, type, step, data FROM event WHERE run_id = %s ORDER BY seq", run)
+        found = self.rows(
+            "SELECT seq, type, step, data FROM event WHERE run_id = %s ORDER BY seq", run
+        )
         assert [row["seq"] for row in found] == list(range(1, len(found) + 1))
         return found
 
     def workspace(self, run: str) -> Path:
         """The folder that the run works in."""
-        (folder,) = (path for path in (self.folder / "workspaces").rglob(f"*{run}*") if path.is_dir())
+        (folder,) = (
+            path for path in (self.folder / "workspaces").rglob(f"*{run}*") if path.is_dir()
+        )
         return folder
 
     def logs(self) -> str:
@@ -185,7 +204,9 @@ class Product:
         done = subprocess.run(
             [sys.executable, "-m", "tests.e2e.furnish", str(self.folder / "e2e-scripts")],
             cwd=BASE,
-            env=command_env(self.folder, self.stack.port, {**MORE, "DJANGO_SETTINGS_MODULE": "config.settings"}),
+            env=command_env(
+                self.folder, self.stack.port, {**MORE, "DJANGO_SETTINGS_MODULE": "config.settings"}
+            ),
             capture_output=True,
             text=True,
             timeout=60,

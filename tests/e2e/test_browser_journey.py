@@ -40,20 +40,28 @@ def test_by_mouse(product: Product, people: People, nothing_open: None) -> None:
     row.get_by_role("link", name="write_file").click()
 
     detail = inbox.locator("#detail")
-    expect(detail.get_by_role("heading", level=1)).to_have_text("code-fixer wants to run write_file")
+    expect(detail.get_by_role("heading", level=1)).to_have_text(
+        "code-fixer wants to run write_file"
+    )
     expect(detail).to_contain_text("medium risk")
     expect(detail).to_contain_text("Slugify", ignore_case=True)
     expect(detail.locator(".facts")).to_contain_text("code-fixer for operator in Demo")
     expect(detail).to_contain_text("wants a person to decide")
     diff = detail.get_by_role("group", name="Change to the file")
     expect(diff).to_contain_text("@@ -1,6 +1,12 @@")
-    expect(diff.locator("del", has_text='return title.lower().replace(" ", separator)')).to_have_count(1)
-    expect(diff.locator("ins", has_text="return separator.join(_WORD.findall(folded.lower()))")).to_have_count(1)
+    expect(
+        diff.locator("del", has_text='return title.lower().replace(" ", separator)')
+    ).to_have_count(1)
+    expect(
+        diff.locator("ins", has_text="return separator.join(_WORD.findall(folded.lower()))")
+    ).to_have_count(1)
     detail.get_by_role("button", name="Approve").click()
     expect(inbox.locator(".receipt")).to_contain_text("by approver")
 
     expect(status_of(page)).to_have_text("Completed")
-    expect(page.locator("#answer")).to_contain_text("Done. The failing tests pass and the change is committed.")
+    expect(page.locator("#answer")).to_contain_text(
+        "Done. The failing tests pass and the change is committed."
+    )
     expect(page.get_by_role("heading", name="Answer", exact=True)).to_be_visible()
     expect(page.locator("[data-answer-text]")).not_to_have_attribute("aria-busy", "true")
     still_the_same_document(page)
@@ -108,7 +116,10 @@ def test_by_keyboard_alone(product: Product, people: People, nothing_open: None)
     expect(inbox.locator("#request-title")).to_be_focused()
     expect(status_of(page)).to_have_text("Completed")
     assert commits(product, run)[0] == "Make slugs of plain words only"
-    assert product.one("SELECT attempts FROM tool_call WHERE run_id = %s AND tool = 'write_file'", run) == 1
+    assert (
+        product.one("SELECT attempts FROM tool_call WHERE run_id = %s AND tool = 'write_file'", run)
+        == 1
+    )
     operator.check()
     approver.check()
 
@@ -129,7 +140,9 @@ def test_edits_that_break_the_tests_and_a_rejection(
     expect(detail.page.locator(".receipt")).to_contain_text("Approved with edits")
 
     # What the person wrote is what is there, and the real tests say so.
-    expect(page.locator("#answer")).to_contain_text("The tests still fail with the file as it was approved")
+    expect(page.locator("#answer")).to_contain_text(
+        "The tests still fail with the file as it was approved"
+    )
     expect(status_of(page)).to_have_text("Waiting for approval")
     assert (product.workspace(run) / "slugify" / "text.py").read_text() == BREAKS_MORE
     second = product.open_interrupt(run)
@@ -206,7 +219,10 @@ def test_a_call_can_be_answered_instead_of_run(
     expect(detail.page.locator(".receipt")).to_contain_text("Answered")
     product.wait_for_status(run, "completed")
     assert file.read_text() == before
-    assert product.one("SELECT attempts FROM tool_call WHERE run_id = %s AND tool = 'write_file'", run) == 0
+    assert (
+        product.one("SELECT attempts FROM tool_call WHERE run_id = %s AND tool = 'write_file'", run)
+        == 0
+    )
     assert any("I have written the file myself" in body for body in product.told(run))
     approver.check()
 
@@ -238,7 +254,8 @@ def test_a_refund_is_paid_once_or_never(
     expect(detail.page.locator(".receipt")).to_be_visible()
     expect(status_of(page)).to_have_text("Completed")
     paid = product.rows(
-        "SELECT amount FROM shop_refund JOIN shop_order o ON o.id = order_id WHERE o.number = %s", order
+        "SELECT amount FROM shop_refund JOIN shop_order o ON o.id = order_id WHERE o.number = %s",
+        order,
     )
     assert [str(row["amount"]) for row in paid] == (["24.90"] if action == "approve" else [])
     operator.check()
@@ -311,7 +328,15 @@ def press_until(page: Page, key: str, there: Locator, presses: int = 8) -> None:
 
 def commits(product: Product, run: str) -> list[str]:
     """Subjects of the workspace's commits, newest first."""
-    command = ["git", "-c", "safe.directory=*", "-C", str(product.workspace(run)), "log", "--format=%s"]
+    command = [
+        "git",
+        "-c",
+        "safe.directory=*",
+        "-C",
+        str(product.workspace(run)),
+        "log",
+        "--format=%s",
+    ]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 

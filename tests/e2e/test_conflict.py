@@ -41,7 +41,9 @@ def test_the_later_one_keeps_the_edits(product: Product, people: People, scripte
     product.decide(product.open_interrupt(run))
 
 
-def test_the_other_one_sees_it_at_once(product: Product, people: People, nothing_open: None) -> None:
+def test_the_other_one_sees_it_at_once(
+    product: Product, people: People, nothing_open: None
+) -> None:
     run = product.start_run("notices")
     asked = product.open_interrupt(run)
     page = people("approver2").open("/inbox/")
@@ -87,12 +89,16 @@ def test_the_same_form_sent_again_decides_nothing_more(product: Product, people:
     } | {"action": "approve"}
     headers = {"Referer": page.url}
 
-    answers = [page.request.post(page.url, form=fields, headers=headers, max_redirects=0) for _ in range(3)]
+    answers = [
+        page.request.post(page.url, form=fields, headers=headers, max_redirects=0) for _ in range(3)
+    ]
 
     assert [answer.status for answer in answers] == [302, 302, 302]
     following = product.open_interrupt(run)
     # Even sent to the next request's own address, what was read of the first one decides nothing.
-    wrong = page.request.post(f"/inbox/{following['id']}/", form=fields, headers=headers, max_redirects=0)
+    wrong = page.request.post(
+        f"/inbox/{following['id']}/", form=fields, headers=headers, max_redirects=0
+    )
     assert wrong.status == 409
     assert decided(product, run) == [("approve", "approver")]
     product.decide(following)

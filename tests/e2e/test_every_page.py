@@ -39,7 +39,9 @@ class Scene:
             "question": start("asker", "Ask"),
             "critical": start("eraser", "Make room on the board"),
             "conflict": start("notices", "Two people at once"),
-            "long": start("code-fixer", "Mend the failing test. " + "It fails for long words. " * 30),
+            "long": start(
+                "code-fixer", "Mend the failing test. " + "It fails for long words. " * 30
+            ),
         }
         self.product.open_interrupt(self.runs["cancelled"])
         self.product.post("operator", f"/runs/{self.runs['cancelled']}/cancel", {})
@@ -63,7 +65,9 @@ class Scene:
 
     def span(self, name: str) -> str:
         run = self.runs[name]
-        query = "SELECT id FROM span WHERE run_id = %s AND kind = 'tool' ORDER BY started_at LIMIT 1"
+        query = (
+            "SELECT id FROM span WHERE run_id = %s AND kind = 'tool' ORDER BY started_at LIMIT 1"
+        )
         return f"/traces/{run}/?span={self.product.one(query, run)}"
 
 
@@ -144,9 +148,13 @@ def test_it_is_accessible_quiet_and_fits(scene: Scene, seats: dict[str, Person],
         assert response is not None and response.status == status
         expect(page.get_by_role("heading", level=1)).to_have_count(1)
         check_policy(response)
-        expect(page.locator("body:not([data-signed-in]), [data-live-dot][data-state=live]").first).to_be_visible()
+        expect(
+            page.locator("body:not([data-signed-in]), [data-live-dot][data-state=live]").first
+        ).to_be_visible()
         expected = f"status of {status}" if status != 200 else None
-        assert [fault for fault in somebody.faults if expected is None or expected not in fault] == []
+        assert [
+            fault for fault in somebody.faults if expected is None or expected not in fault
+        ] == []
         check_look(page)
     finally:
         page.close()

@@ -31,9 +31,12 @@ def by_sse(product: Product, run: str, after: int, by_header: bool) -> Iterator[
     headers = {"Authorization": f"Bearer {product.tokens['viewer']}", "Accept": "text/event-stream"}
     if by_header:
         headers["Last-Event-ID"] = str(after)
-    with httpx.Client(timeout=30) as client, client.stream(
-        "GET", url, headers=headers, params={} if by_header else {"after": after}
-    ) as answer:
+    with (
+        httpx.Client(timeout=30) as client,
+        client.stream(
+            "GET", url, headers=headers, params={} if by_header else {"after": after}
+        ) as answer,
+    ):
         assert answer.headers["content-type"].startswith("text/event-stream")
         fields: dict[str, str] = {}
         for line in answer.iter_lines():
@@ -104,7 +107,9 @@ def test_several_followers_see_the_same(product: Product) -> None:
     assert list(by_sse(product, run, late[-1]["seq"], by_header=True)) == []
 
 
-def test_the_command_line_follows_to_the_request_and_from_there_to_the_end(product: Product) -> None:
+def test_the_command_line_follows_to_the_request_and_from_there_to_the_end(
+    product: Product,
+) -> None:
     started = _manage(
         product, "runs", "start", "--user", "operator", "--project", "demo", "--agent", "code-fixer",
         "--input", TASK, "--follow",

@@ -41,9 +41,13 @@ def world(transactional_db: None) -> World:
     return make_world()
 
 
-def run_with(world: World, env: dict[str, str], provider: Provider, agent: str, task: str) -> tuple[Run, Worker]:
+def run_with(
+    world: World, env: dict[str, str], provider: Provider, agent: str, task: str
+) -> tuple[Run, Worker]:
     """A run of one of the demo's agents, and a worker whose settings name the provider's model."""
-    (definition,) = [one for one in definitions(Path(settings.BASE_DIR) / AGENTS) if one["name"] == agent]
+    (definition,) = [
+        one for one in definitions(Path(settings.BASE_DIR) / AGENTS) if one["name"] == agent
+    ]
     assert definition["script"] and "model" not in definition
     commands.apply_agent(actor(world.alice), world.project, definition)
     more = {
@@ -66,7 +70,9 @@ def test_the_refund_desk_works_on_a_real_model(
             calls(("call_2", "issue_refund", REFUND), content="I would refund all of it."),
             text("The refund is on its way."),
         )
-        run, worker = run_with(world, process_env, provider, "refund-desk", "Order A-1001 is broken.")
+        run, worker = run_with(
+            world, process_env, provider, "refund-desk", "Order A-1001 is broken."
+        )
         try:
             (asked,) = wait_until(lambda: open_interrupts(run), 40, "it asks")
             assert not Refund.objects.exists()
@@ -102,7 +108,13 @@ def test_the_code_fixer_works_on_a_real_model(
                 ("call_1", "read_file", json.dumps({"path": "slugify/text.py"})),
                 ("call_2", "run_command", json.dumps({"argv": ["python3", "-m", "unittest"]})),
             ),
-            calls(("call_3", "write_file", json.dumps({"path": "NOTES.md", "content": "Look here.\n"}))),
+            calls(
+                (
+                    "call_3",
+                    "write_file",
+                    json.dumps({"path": "NOTES.md", "content": "Look here.\n"}),
+                )
+            ),
             _answer_from_result,
         )
         run, worker = run_with(world, process_env, provider, "code-fixer", "Leave a note.")
@@ -117,7 +129,11 @@ def test_the_code_fixer_works_on_a_real_model(
     assert ended.status == "completed", ended.error
     assert ended.output == "I was told: No notes, please."
     assert "FAILED" in str(provider.requests[1]["messages"][-1]["content"])
-    assert [event.data["status"] for event in events(run, "tool_call_result")] == ["succeeded", "succeeded", "rejected"]
+    assert [event.data["status"] for event in events(run, "tool_call_result")] == [
+        "succeeded",
+        "succeeded",
+        "rejected",
+    ]
 
 
 def told(request: dict[str, Any], call_id: str) -> dict[str, Any]:
@@ -128,4 +144,8 @@ def told(request: dict[str, Any], call_id: str) -> dict[str, Any]:
 
 def _answer_from_result(request: dict[str, Any]) -> Reply:
     result = str(request["messages"][-1]["content"])
-    return text("I was told: No notes, please." if "No notes, please." in result else f"Nothing of it: {result}")
+    return text(
+        "I was told: No notes, please."
+        if "No notes, please." in result
+        else f"Nothing of it: {result}"
+    )

@@ -26,7 +26,9 @@ def test_h2_h7_secrets_are_nowhere_but_under_seal(
     page = operator.context.new_page()
     listen(page, frames)
     page.goto("/")
-    run = operator.start_run(page, "leaky", f"Deploy with {CANARIES['input']} please\nand say when it is done")
+    run = operator.start_run(
+        page, "leaky", f"Deploy with {CANARIES['input']} please\nand say when it is done"
+    )
 
     asked = product.open_interrupt(run)
     watching = viewer.context.new_page()
@@ -60,15 +62,24 @@ def test_h2_h7_secrets_are_nowhere_but_under_seal(
 
 def test_h2_secrets_in_addresses_and_headers_are_not_logged(product: Product) -> None:
     secret = CANARIES["error"]
-    with httpx.Client(base_url=product.origin, cookies=product.cookies("operator"), timeout=30) as client:
+    with httpx.Client(
+        base_url=product.origin, cookies=product.cookies("operator"), timeout=30
+    ) as client:
         for path in ("/runs/?agent=", "/", "/audit/?actor=", "/api/v1/runs?agent="):
-            client.get(f"{path}{secret}", headers={"User-Agent": secret, "Referer": f"{product.origin}/?key={secret}"})
+            client.get(
+                f"{path}{secret}",
+                headers={"User-Agent": secret, "Referer": f"{product.origin}/?key={secret}"},
+            )
         client.post("/login/", data={"username": secret, "password": secret})
         client.post("/api/v1/runs", json={"agent": secret, "input": secret, secret: 1})
     with httpx.Client(base_url=product.origin, timeout=30) as nobody:
         nobody.get("/api/v1/runs", headers={"Authorization": f"Bearer {secret}"})
         nobody.get("/login/")
-        form = {"username": secret, "password": secret, "csrfmiddlewaretoken": nobody.cookies["csrftoken"]}
+        form = {
+            "username": secret,
+            "password": secret,
+            "csrfmiddlewaretoken": nobody.cookies["csrftoken"],
+        }
         assert nobody.post("/login/", data=form).status_code == 200
 
     every_row_is_clean(product)
@@ -89,7 +100,9 @@ def every_page_is_clean(product: Product, somebody: Person, run: str, interrupt:
     addresses = ["/", "/runs/", f"/runs/{run}/", f"/runs/{run}/cancel/", "/inbox/?view=decided", f"/inbox/{interrupt}/",
                  "/traces/", f"/traces/{run}/", f"/audit/?run={run}", "/agents/",
                  *(f"/traces/{run}/?span={span['id']}" for span in spans)]  # fmt: skip
-    with httpx.Client(base_url=product.origin, cookies=product.cookies(somebody.name), timeout=30) as client:
+    with httpx.Client(
+        base_url=product.origin, cookies=product.cookies(somebody.name), timeout=30
+    ) as client:
         for address in addresses:
             answer = client.get(address)
             assert answer.status_code in (200, 302, 409), address
@@ -98,7 +111,13 @@ def every_page_is_clean(product: Product, somebody: Person, run: str, interrupt:
 
 def every_answer_is_clean(product: Product, run: str, interrupt: str) -> None:
     parts = ["", "/events?limit=500", "/tool-calls", "/trace", "/checkpoints", "/provenance"]
-    paths = ["/runs", *(f"/runs/{run}{part}" for part in parts), "/audit", f"/interrupts/{interrupt}", "/interrupts"]
+    paths = [
+        "/runs",
+        *(f"/runs/{run}{part}" for part in parts),
+        "/audit",
+        f"/interrupts/{interrupt}",
+        "/interrupts",
+    ]
     with product.api("viewer") as client:
         for path in paths:
             clean(path, client.get(path).text)
@@ -115,7 +134,11 @@ def every_row_is_clean(product: Product) -> None:
 def every_file_is_clean(product: Product) -> None:
     clean("the logs", product.logs())
     kept = ("postgres", "workspaces", "e2e-scripts", "sockets", "logs")
-    files = [path for path in product.folder.rglob("*") if path.is_file() and not set(kept) & set(path.parts)]
+    files = [
+        path
+        for path in product.folder.rglob("*")
+        if path.is_file() and not set(kept) & set(path.parts)
+    ]
     for path in files:
         clean(path.name, _text(path))
 

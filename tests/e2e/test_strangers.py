@@ -99,21 +99,31 @@ def test_nobody_is_sent_to_the_login_from_every_page(product: Product, ids: Ids)
 def test_a_stranger_gets_404_on_every_call_of_the_api(product: Product, ids: Ids) -> None:
     schema = product.get("stranger", "/openapi.json")
     called = 0
-    with product.api("stranger") as client, httpx.Client(base_url=product.origin, timeout=30) as nobody:
+    with (
+        product.api("stranger") as client,
+        httpx.Client(base_url=product.origin, timeout=30) as nobody,
+    ):
         for path, methods in schema["paths"].items():
             address = filled(path.removeprefix("/api/v1"), ids)
             for method in methods:
                 body = BODIES.get(path.rsplit("/", 1)[-1], {}) if method == "post" else None
                 answer = client.request(method, address, json=body)
-                assert MARK not in answer.text and ids.run_id not in answer.text.replace(address, ""), path
+                assert MARK not in answer.text and ids.run_id not in answer.text.replace(
+                    address, ""
+                ), path
                 if "{" in path:
                     assert answer.status_code == 404, (method, path, answer.text)
                     assert answer.headers["content-type"].startswith("application/problem+json")
-                assert nobody.request(method, f"/api/v1{address}", json=body).status_code == 401, path
+                assert nobody.request(method, f"/api/v1{address}", json=body).status_code == 401, (
+                    path
+                )
                 called += 1
     assert called > 12
     with product.api("stranger") as client:
-        assert client.post("/runs", json={"agent": "notices", "input": "x"}).status_code in (403, 404)
+        assert client.post("/runs", json={"agent": "notices", "input": "x"}).status_code in (
+            403,
+            404,
+        )
 
 
 def test_a_stranger_hears_nothing_on_any_socket(product: Product, ids: Ids) -> None:
@@ -189,7 +199,11 @@ def filled(route: str, ids: Ids) -> str:
 def socket(product: Product, address: str, cookies: dict[str, str]) -> ClientConnection:
     cookie = "; ".join(f"{name}={value}" for name, value in cookies.items())
     headers: dict[str, Any] = {"Origin": product.origin, **({"Cookie": cookie} if cookie else {})}
-    return connect(f"ws{product.origin.removeprefix('http')}/{address}", additional_headers=headers, open_timeout=20)
+    return connect(
+        f"ws{product.origin.removeprefix('http')}/{address}",
+        additional_headers=headers,
+        open_timeout=20,
+    )
 
 
 def close_code(connection: ClientConnection) -> int | None:

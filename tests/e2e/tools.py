@@ -13,7 +13,9 @@ from tests.e2e.texts import SPOKEN
 
 
 @tool(risk="medium", effect="idempotent", timeout=20)
-def post_notice(ctx: ToolContext, text: Annotated[str, Field(min_length=1)], copies: int = 1) -> str:
+def post_notice(
+    ctx: ToolContext, text: Annotated[str, Field(min_length=1)], copies: int = 1
+) -> str:
     """Put a notice on the board."""
     return f"posted {copies} of: {text}"
 

@@ -38,7 +38,10 @@ CLASSES: list[tuple[Reply, type[ModelError]]] = [
         error(429, "Request too large for gpt-5-mini on tokens per min", "rate_limit_exceeded"),
         ContextTooLong,
     ),
-    (error(400, "Invalid schema for function 'read'", kind="invalid_request_error"), SchemaUnsupported),
+    (
+        error(400, "Invalid schema for function 'read'", kind="invalid_request_error"),
+        SchemaUnsupported,
+    ),
     (error(422, "Unprocessable"), ModelRejected),
     (error(401, "Incorrect API key provided", "invalid_api_key"), ModelRejected),
     (error(403, "Country not supported"), ModelRejected),

@@ -11,7 +11,9 @@ from runtime_core.events import publish
 from runtime_core.scheduling import wake
 
 
-@pytest.mark.parametrize("error", [ValueError("I/O operation on closed file."), OSError(), RuntimeError()])
+@pytest.mark.parametrize(
+    "error", [ValueError("I/O operation on closed file."), OSError(), RuntimeError()]
+)
 def test_a_broken_client_raises_nothing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def broken(*_: object) -> None:
         raise error

@@ -250,7 +250,9 @@ def test_force_stop_is_offered_only_for_what_has_not_stopped_for_long(
     assert b"Force stop" in client.get(f"/runs/{long_ago.id}/force-stop/").content
 
 
-def test_a_queued_run_says_how_many_are_ahead_and_why_it_waits(world: World, as_user: Login) -> None:
+def test_a_queued_run_says_how_many_are_ahead_and_why_it_waits(
+    world: World, as_user: Login
+) -> None:
     operator = as_user(world.operator)
     world.run("pending")
     run = world.run("pending")

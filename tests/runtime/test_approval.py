@@ -54,12 +54,14 @@ def one_of_twenty(world: World, agent: str, crowd: list[User]) -> None:
     run = drive(world.run_of(agent))
     [interrupt] = open_interrupts(run)
 
-    outcomes = together(*(
-        lambda user=user, n=n: decide_on(
-            interrupt, user, ("approve", "reject")[n % 2], reason="because"
+    outcomes = together(
+        *(
+            lambda user=user, n=n: decide_on(
+                interrupt, user, ("approve", "reject")[n % 2], reason="because"
+            )
+            for n, user in enumerate(crowd)
         )
-        for n, user in enumerate(crowd)
-    ))
+    )
 
     won = [o for o in outcomes if isinstance(o, Interrupt)]
     assert len(won) == 1
@@ -86,7 +88,9 @@ def reworded(run: Run, text: str) -> None:
 def test_a2_a_kill_after_the_approval_never_changes_what_runs(
     world: World, zygote: Zygote, point: str
 ) -> None:
-    run = drive(world.start([{"calls": [call("ledger_append", text="reviewed-value")]}, {"text": "x"}]))
+    run = drive(
+        world.start([{"calls": [call("ledger_append", text="reviewed-value")]}, {"text": "x"}])
+    )
     decide_on(open_interrupts(run)[0], world.bob)
     reworded(fresh(run), "changed-value")
 
@@ -156,7 +160,9 @@ def test_a2_a_tool_that_changed_after_the_approval_is_asked_again(
     assert effects() == ["pay-1"]
 
 
-def test_a4_an_approver_who_lost_the_right_before_the_effect_is_asked_for_again(world: World) -> None:
+def test_a4_an_approver_who_lost_the_right_before_the_effect_is_asked_for_again(
+    world: World,
+) -> None:
     run = drive(world.start(PAY))
     decide_on(open_interrupts(run)[0], world.bob)
     Membership.objects.filter(user=world.bob).update(role=Role.VIEWER)
@@ -168,13 +174,17 @@ def test_a4_an_approver_who_lost_the_right_before_the_effect_is_asked_for_again(
     assert again.kind == "drift"
 
 
-def test_a5_an_answer_is_for_one_question_and_no_recovery_gives_it_to_the_next(world: World) -> None:
+def test_a5_an_answer_is_for_one_question_and_no_recovery_gives_it_to_the_next(
+    world: World,
+) -> None:
     run = drive(
-        world.start([
-            {"calls": [call("ask_human", question="first?")]},
-            {"calls": [call("ask_human", question="second?")]},
-            {"text": "both"},
-        ])
+        world.start(
+            [
+                {"calls": [call("ask_human", question="first?")]},
+                {"calls": [call("ask_human", question="second?")]},
+                {"text": "both"},
+            ]
+        )
     )
     [first] = open_interrupts(run)
     decide_on(first, world.bob, "respond", response="first")

@@ -115,7 +115,12 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
 def test_f2_arguments_beyond_their_bound_are_one_tool_error(
     world: World, provider: Provider
 ) -> None:
-    head = {"index": 0, "id": "c1", "type": "function", "function": {"name": "note", "arguments": ""}}
+    head = {
+        "index": 0,
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "note", "arguments": ""},
+    }
     piece = '{"text":"' + "a" * 1_200_000 + '"}'
     huge = wire.stream(
         [wire.tool_delta(head), wire.tool_delta({"index": 0, "function": {"arguments": piece}})],
@@ -136,8 +141,13 @@ def broken(kind: str) -> Reply:
     complete_call = whole[: len(whole) - 3]
     error = {"error": {"message": "overloaded", "type": "overloaded_error", "code": None}}
     return {
-        "error event": Reply((*half, 'event: error\ndata: {"type":"error","error":'
-                                     '{"type":"overloaded_error","message":"overloaded"}}')),
+        "error event": Reply(
+            (
+                *half,
+                'event: error\ndata: {"type":"error","error":'
+                '{"type":"overloaded_error","message":"overloaded"}}',
+            )
+        ),
         "no end": Reply(half),
         "call, then error": Reply((*complete_call, error)),
         "error in the stream": Reply((*half, error)),

@@ -53,8 +53,14 @@ def test_an_input_of_two_megabytes_is_refused(world: World) -> None:
 
 @pytest.mark.parametrize(
     "bounds",
-    [{"max_steps": 0}, {"max_steps": "3"}, {"max_steps": True}, {"deadline_s": -1},
-     {"max_cost_usd": float("nan")}, {"more": 1}],
+    [
+        {"max_steps": 0},
+        {"max_steps": "3"},
+        {"max_steps": True},
+        {"deadline_s": -1},
+        {"max_cost_usd": float("nan")},
+        {"more": 1},
+    ],
 )
 def test_limits_of_a_wrong_kind_are_refused_by_name(world: World, bounds: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=next(iter(bounds))):
@@ -153,7 +159,9 @@ def test_a_full_disk_stops_the_run_and_it_goes_on_when_there_is_room(
         patch.setattr(workspace.repository, "clone", full)
         drive(run)
     failed_clearly(run, "workspace_error", "disk is full")
-    assert not list(workspace.path_of(run.id).parent.glob(f"*{run.id}*")), "nothing half-made is left"
+    assert not list(workspace.path_of(run.id).parent.glob(f"*{run.id}*")), (
+        "nothing half-made is left"
+    )
 
     commands.retry_run(actor(world.alice), run)
     assert drive(run).status == "completed"
@@ -169,7 +177,8 @@ def test_a_disk_that_fills_up_inside_a_tool_is_that_calls_error(
 
     run = world.start(
         [{"calls": [call("write_file", path="new.txt", content="x")]}, {"text": "No room."}],
-        tools=["write_file"], workspace=FIXTURE,
+        tools=["write_file"],
+        workspace=FIXTURE,
     )
     monkeypatch.setattr(files.os, "fdopen", full)
     run = drive(run)
@@ -187,7 +196,8 @@ def test_without_bubblewrap_a_command_is_refused_and_the_run_goes_on(
     monkeypatch.setattr(bubblewrap, "_program", missing)
     run = world.start(
         [{"calls": [call("run_command", argv=["true"])]}, {"text": "No sandbox."}],
-        tools=["run_command"], workspace=FIXTURE,
+        tools=["run_command"],
+        workspace=FIXTURE,
     )
     run = drive(run)
     assert run.status == "completed"

@@ -72,11 +72,14 @@ def test_cancel_stops_a_running_tool(world: World, worker: Worker) -> None:
 
 def test_cancel_kills_a_subprocess_tree(world: World, worker: Worker) -> None:
     marker = f"marker-{world.project.slug}-{time.monotonic_ns()}"
-    code = f"import subprocess,time; subprocess.Popen(['sleep','300.5','--','{marker}']) if 0 else None; " \
-           f"p=subprocess.Popen(['sh','-c','sleep 300 # {marker}']); time.sleep(300)"
+    code = (
+        f"import subprocess,time; subprocess.Popen(['sleep','300.5','--','{marker}']) if 0 else None; "
+        f"p=subprocess.Popen(['sh','-c','sleep 300 # {marker}']); time.sleep(300)"
+    )
     run = world.start(
         [{"calls": [call("run_command", argv=["python3", "-c", code, marker])]}, {"text": "never"}],
-        tools=["run_command"], workspace="evals/fixtures/slugify",
+        tools=["run_command"],
+        workspace="evals/fixtures/slugify",
     )
     wait_until(lambda: len(processes_with(marker)) >= 2, 20, "the tree runs")
 
@@ -88,7 +91,9 @@ def test_cancel_kills_a_subprocess_tree(world: World, worker: Worker) -> None:
 
 def test_d4_cancel_withdraws_open_interrupts_and_a_late_approve_does_nothing(world: World) -> None:
     run = drive(
-        world.start([{"calls": [call("ledger_append", text=str(n)) for n in range(3)]}, {"text": "x"}])
+        world.start(
+            [{"calls": [call("ledger_append", text=str(n)) for n in range(3)]}, {"text": "x"}]
+        )
     )
     waiting = open_interrupts(run)
     assert len(waiting) == 3
@@ -115,7 +120,8 @@ def approve_or_cancel(world: World, agent: str) -> None:
     run = drive(world.run_of(agent))
     [interrupt] = open_interrupts(run)
     approved, _ = together(
-        lambda: decide_on(interrupt, world.bob), lambda: commands.cancel_run(actor(world.alice), run)
+        lambda: decide_on(interrupt, world.bob),
+        lambda: commands.cancel_run(actor(world.alice), run),
     )
     assert not isinstance(approved, Exception) or isinstance(approved, Withdrawn)
     run = fresh(run)
@@ -165,8 +171,18 @@ def test_d5_a_thread_is_usable_after_a_cancel_in_the_middle_of_its_calls(world: 
     from runtime_core.gateway.messages import answers_every_call, load
 
     run = drive(
-        world.start([{"calls": [call("look"), call("ledger_append", text="1"), call("ledger_append", text="2")]},
-                     {"text": "x"}])
+        world.start(
+            [
+                {
+                    "calls": [
+                        call("look"),
+                        call("ledger_append", text="1"),
+                        call("ledger_append", text="2"),
+                    ]
+                },
+                {"text": "x"},
+            ]
+        )
     )
     run = cancelled_within_two_seconds(world, run)
     again = world.start([{"text": "Here I am again."}], thread_id=run.thread_id)

@@ -88,7 +88,11 @@ def test_a10_two_workers_of_one_name_survive_the_kill_of_all_and_are_approved_ap
     for child in (first, second):
         zygote.drive(child.id)  # the process is gone afterwards: nothing of a wait is in memory
     assert effects() == ["step1-1", "step1-2"]
-    assert [fresh(r).status for r in (run, first, second)] == ["waiting", "interrupted", "interrupted"]
+    assert [fresh(r).status for r in (run, first, second)] == [
+        "waiting",
+        "interrupted",
+        "interrupted",
+    ]
 
     inbox = Client()
     inbox.force_login(world.bob)
@@ -100,7 +104,11 @@ def test_a10_two_workers_of_one_name_survive_the_kill_of_all_and_are_approved_ap
     zygote.drive(second.id)
 
     assert effects() == ["step1-1", "step1-2", "step2-2"]
-    assert [fresh(r).status for r in (run, first, second)] == ["waiting", "interrupted", "completed"]
+    assert [fresh(r).status for r in (run, first, second)] == [
+        "waiting",
+        "interrupted",
+        "completed",
+    ]
     decide_on(open_interrupts(first)[0], world.bob)
     zygote.drive(first.id)
     assert fresh(run).status == "pending", "the end of the last child wakes its parent"
@@ -116,7 +124,12 @@ def test_a10_two_workers_of_one_name_survive_the_kill_of_all_and_are_approved_ap
     ]
     assert {child.created_by_id for child in family(run)} == {world.alice.pk}
     assert [move[2] for move in statuses(run)] == [
-        "created", "claim", "children", "answered", "claim", "finished",
+        "created",
+        "claim",
+        "children",
+        "answered",
+        "claim",
+        "finished",
     ]
     assert run.input_tokens > sum(child.input_tokens for child in family(run)) > 0
 
@@ -125,7 +138,9 @@ def test_a10_a_worker_killed_around_the_start_or_the_end_of_a_child_repeats_noth
     world: World, zygote: Zygote
 ) -> None:
     worker_agent(world, [{"calls": [call("ledger_append", text="step1-{{n}}")]}, {"text": "did"}])
-    points = [f"{name}.{at}" for name in ("child", "answered") for at in ("before", "inside", "after")]
+    points = [
+        f"{name}.{at}" for name in ("child", "answered") for at in ("before", "inside", "after")
+    ]
     for number, only in enumerate(points):
         run = supervisor(world, str(number), name=f"lead-{number}")
         of_parent = only.startswith("child")
@@ -146,8 +161,12 @@ def test_a10_a_worker_killed_around_the_start_or_the_end_of_a_child_repeats_noth
 def test_cancelling_a_supervisor_stops_its_children_down_to_their_work_first(
     world: World, worker: Worker
 ) -> None:
-    worker_agent(world, [{"calls": [call("wait_for_stop")]}, {"text": "never"}],
-                 tools=["wait_for_stop"], permissions={"*": "allow"})
+    worker_agent(
+        world,
+        [{"calls": [call("wait_for_stop")]}, {"text": "never"}],
+        tools=["wait_for_stop"],
+        permissions={"*": "allow"},
+    )
     run = supervisor(world, "1")
     wait_until(effects_file().with_name("waiting").exists, 20, "the child's tool works")
     wait_until(lambda: fresh(run).status == "waiting")
@@ -165,8 +184,14 @@ def test_cancelling_a_supervisor_stops_its_children_down_to_their_work_first(
 
 def test_a_stop_reaches_children_wherever_they_and_their_parent_are(world: World) -> None:
     worker_agent(world)
-    run = supervisor(world, "1", "2", beside=[call("ledger_append", text="own")],
-                     tools=["ledger_append"], permissions={"*": "allow", "ledger_append": "ask"})
+    run = supervisor(
+        world,
+        "1",
+        "2",
+        beside=[call("ledger_append", text="own")],
+        tools=["ledger_append"],
+        permissions={"*": "allow", "ledger_append": "ask"},
+    )
     drive(run)
     assert fresh(run).status == "interrupted", "its own question is asked while its children work"
     first, second = family(run)
@@ -209,9 +234,14 @@ def test_the_child_of_a_run_that_is_gone_is_stopped(world: World) -> None:
 
 
 def test_a_child_may_spend_no_more_than_its_parents_share_and_its_parent_pays(world: World) -> None:
-    worker_agent(world, [{"text": "did {{n}}", "usage": {"input_tokens": 300, "output_tokens": 7}}],
-                 limits={"max_tokens": 1_000_000, "max_steps": 900, "deadline_s": 86_400})
-    run = supervisor(world, "1", "2", limits={"max_tokens": 10_000, "max_steps": 9, "deadline_s": 600})
+    worker_agent(
+        world,
+        [{"text": "did {{n}}", "usage": {"input_tokens": 300, "output_tokens": 7}}],
+        limits={"max_tokens": 1_000_000, "max_steps": 900, "deadline_s": 86_400},
+    )
+    run = supervisor(
+        world, "1", "2", limits={"max_tokens": 10_000, "max_steps": 9, "deadline_s": 600}
+    )
     Run.objects.filter(id=run.id).update(priority=3)
     run = drive(run)
     left = 10_000 - run.input_tokens - run.output_tokens
@@ -222,7 +252,11 @@ def test_a_child_may_spend_no_more_than_its_parents_share_and_its_parent_pays(wo
     go_on()
     run, first = fresh(run), fresh(first)
     assert run.status == "completed", run.error
-    assert run.input_tokens + run.output_tokens > 2 * (first.input_tokens + first.output_tokens) == 2 * 307
+    assert (
+        run.input_tokens + run.output_tokens
+        > 2 * (first.input_tokens + first.output_tokens)
+        == 2 * 307
+    )
 
 
 def test_a_parents_clock_runs_while_its_children_work_and_not_while_they_wait(world: World) -> None:
@@ -244,7 +278,9 @@ def test_a_parents_clock_runs_while_its_children_work_and_not_while_they_wait(wo
     drive(child)
     after = fresh(run)
     assert after.status == "pending" and before and after.deadline_at
-    assert 270 < (before - after.deadline_at).total_seconds() < 330, "the work counts, the wait does not"
+    assert 270 < (before - after.deadline_at).total_seconds() < 330, (
+        "the work counts, the wait does not"
+    )
     assert drive(run).status == "completed"
 
 
@@ -252,8 +288,15 @@ def test_depth_width_and_names_of_agents_are_bounded(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = script([{"calls": [call("delegate", agent="Worker", task="again")]}, {"text": "back"}])
-    world.agent([], name="Worker", script=str(path), engine="supervisor", agents=["Worker"],
-                tools=[], permissions={"*": "allow"})
+    world.agent(
+        [],
+        name="Worker",
+        script=str(path),
+        engine="supervisor",
+        agents=["Worker"],
+        tools=[],
+        permissions={"*": "allow"},
+    )
     run = supervisor(world, "1")
     go_on()
     assert fresh(run).status == "completed"
@@ -304,7 +347,9 @@ def test_what_does_not_stop_is_stopped_by_force_with_its_children_and_can_write_
     world: World,
 ) -> None:
     worker_agent(world)
-    run = supervisor(world, "1", beside=[call("ledger_append", text="own")], tools=["ledger_append"])
+    run = supervisor(
+        world, "1", beside=[call("ledger_append", text="own")], tools=["ledger_append"]
+    )
     with pytest.raises(IllegalTransition, match="Cancel the run first"):
         commands.force_stop(actor(world.alice), run)
     drive(run)

@@ -30,7 +30,8 @@ def bytes_of(run: Run) -> int:
     with connection.cursor() as cursor:
         for table in _TABLES:
             cursor.execute(
-                f"SELECT sum(pg_column_size(t.*)) FROM {table} t WHERE run_id = %s", [run.id]  # noqa: S608
+                f"SELECT sum(pg_column_size(t.*)) FROM {table} t WHERE run_id = %s",  # noqa: S608
+                [run.id],
             )
             total += cursor.fetchone()[0]
     return total

@@ -170,7 +170,9 @@ def test_a_worker_cannot_make_a_move_that_is_not_in_the_table(world: World) -> N
     assert claimed
     seen = Seen(fresh(run).version, claimed[1], False, False)
     with pytest.raises(IllegalTransition):
-        transitions.commit_step(claimed[0], seen, StepCommit(to=RunStatus.WAITING, cause="finished"))
+        transitions.commit_step(
+            claimed[0], seen, StepCommit(to=RunStatus.WAITING, cause="finished")
+        )
     with pytest.raises(IllegalTransition):
         transitions.move(run.id, RunStatus.PENDING, "decided")
     assert fresh(run).status == "running"

@@ -139,9 +139,7 @@ def test_all_that_valkey_knows_is_wiped_in_the_middle(
     wiper.start()
     try:
         time_limit = time.monotonic() + 4
-        wait_until(
-            lambda: look_after(world, runs) or time.monotonic() > time_limit, 20, every=0.25
-        )
+        wait_until(lambda: look_after(world, runs) or time.monotonic() > time_limit, 20, every=0.25)
     finally:
         stop.set()
         wiper.join()

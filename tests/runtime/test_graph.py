@@ -36,7 +36,9 @@ from tests.runtime.zygote import Zygote
 def start(world: World, graph: str, input: str, **more: object) -> Run:
     """A run of that graph."""
     definition = {"engine": "graph", "graph": graph, **more}
-    run = world.start([{"text": "unused"}], input=input, name=f"g-{graph}-{input}"[:50], **definition)
+    run = world.start(
+        [{"text": "unused"}], input=input, name=f"g-{graph}-{input}"[:50], **definition
+    )
     effects_file().with_name("nodes.txt").unlink(missing_ok=True)
     return run
 
@@ -201,7 +203,9 @@ def test_the_demos_graph_refunds_what_a_person_agrees_to(world: World) -> None:
     drive(run)
     [refund] = open_interrupts(run)
     assert refund.detail["args"] == {
-        "order_id": "A-1001", "amount": "20.00", "reason": "Refund by rule."
+        "order_id": "A-1001",
+        "amount": "20.00",
+        "reason": "Refund by rule.",
     }
     decide_on(refund, world.bob)
 

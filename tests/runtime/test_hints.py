@@ -99,10 +99,14 @@ def test_e4_a_slow_commit_is_waited_for_and_resumes_once(world: World) -> None:
     run = drive(world.start(PAY))
     [interrupt] = open_interrupts(run)
     with connection.cursor() as cursor:
-        cursor.execute("CREATE FUNCTION slow_commit() RETURNS trigger LANGUAGE plpgsql AS "
-                       "$$ BEGIN PERFORM pg_sleep(1); RETURN NULL; END $$")
-        cursor.execute("CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON interrupt "
-                       "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow_commit()")
+        cursor.execute(
+            "CREATE FUNCTION slow_commit() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN PERFORM pg_sleep(1); RETURN NULL; END $$"
+        )
+        cursor.execute(
+            "CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON interrupt "
+            "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow_commit()"
+        )
     try:
         outcomes = together(
             lambda: decide_on(interrupt, world.bob),
@@ -154,8 +158,12 @@ def test_h7_tasks_take_ids_only_and_return_nothing() -> None:
 
     current_app.loader.import_default_modules()
     ours = {n: t for n, t in current_app.tasks.items() if not n.startswith("celery.")}
-    assert {"runtime_core.advance", "runtime_core.dispatch", "runtime_core.reconcile",
-            "runtime_core.expire"} <= set(ours)
+    assert {
+        "runtime_core.advance",
+        "runtime_core.dispatch",
+        "runtime_core.reconcile",
+        "runtime_core.expire",
+    } <= set(ours)
     for name, task in ours.items():
         signature = inspect.signature(task.run)
         assert signature.return_annotation in ("None", None), name
@@ -170,16 +178,22 @@ def test_h7_tasks_take_ids_only_and_return_nothing() -> None:
 def test_h7_no_payload_is_in_the_workers_output_or_in_the_broker(
     world: World, worker_env: dict[str, str], broker: redis.Redis
 ) -> None:
-    canaries = {name: f"canary-{name}-{uuid.UUID(int=n + 99).hex}" for n, name in
-                enumerate(("prompt", "argument", "comment", "error", "text"))}
+    canaries = {
+        name: f"canary-{name}-{uuid.UUID(int=n + 99).hex}"
+        for n, name in enumerate(("prompt", "argument", "comment", "error", "text"))
+    }
     running = Worker({**worker_env, "LOG_LEVEL": "DEBUG"}, level="DEBUG")
     try:
         running.start()
         run = world.start(
             [
-                {"text": canaries["text"],
-                 "calls": [call("ledger_append", text=canaries["argument"]),
-                           call("fail", message=canaries["error"])]},
+                {
+                    "text": canaries["text"],
+                    "calls": [
+                        call("ledger_append", text=canaries["argument"]),
+                        call("fail", message=canaries["error"]),
+                    ],
+                },
                 {"error": {"code": "model_unavailable", "message": "away", "times": 1}},
             ],
             input=canaries["prompt"],
@@ -203,8 +217,12 @@ def stored(broker: redis.Redis) -> str:
     found = []
     for key in broker.scan_iter():
         kind = broker.type(key).decode()
-        value = {"list": lambda k: broker.lrange(k, 0, -1), "hash": broker.hgetall,
-                 "zset": lambda k: broker.zrange(k, 0, -1), "set": broker.smembers,
-                 "string": broker.get}[kind](key)
+        value = {
+            "list": lambda k: broker.lrange(k, 0, -1),
+            "hash": broker.hgetall,
+            "zset": lambda k: broker.zrange(k, 0, -1),
+            "set": broker.smembers,
+            "string": broker.get,
+        }[kind](key)
         found.append(f"{key!r} {value!r}")
     return json.dumps(found)

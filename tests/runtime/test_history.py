@@ -59,8 +59,11 @@ def goes_on(world: World, provider: Provider, run: Run) -> Run:
 
 
 def test_d5_after_a_cancel_in_the_middle_of_its_calls(world: World, provider: Provider) -> None:
-    provider.then(wire.calls(("c1", "look", "{}"), ("c2", "wait_for_stop", "{}"),
-                             ("c3", "note", '{"text": "n"}')))
+    provider.then(
+        wire.calls(
+            ("c1", "look", "{}"), ("c2", "wait_for_stop", "{}"), ("c3", "note", '{"text": "n"}')
+        )
+    )
     run = world.start([], model=MODEL)
     worker = threading.Thread(target=lambda: (advance("w", run.id), connection.close()))
     worker.start()

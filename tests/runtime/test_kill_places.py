@@ -145,8 +145,12 @@ def test_b2_after_the_commit_and_before_the_broadcast(world: World, zygote: Zygo
     assert len(events(run, "tool_call_result")) == 1
 
 
-def test_b2_tools_that_may_be_repeated_or_asked_need_no_person(world: World, zygote: Zygote) -> None:
-    run = world.start([{"calls": [call("note", text="n"), call("charge", amount=3)]}, {"text": "ok"}])
+def test_b2_tools_that_may_be_repeated_or_asked_need_no_person(
+    world: World, zygote: Zygote
+) -> None:
+    run = world.start(
+        [{"calls": [call("note", text="n"), call("charge", amount=3)]}, {"text": "ok"}]
+    )
     at_point("kill", "after-note").touch()
     assert zygote.drive(run.id)["signal"] == 9
     expire_lease(run)

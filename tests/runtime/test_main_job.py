@@ -78,8 +78,14 @@ def test_parallel_calls_run_where_allowed_and_ask_where_not(world: World) -> Non
     run = drive(
         world.start(
             [
-                {"calls": [call("look", at="a"), call("ledger_append", text="1"),
-                           call("ledger_append", text="2"), call("note", text="n")]},
+                {
+                    "calls": [
+                        call("look", at="a"),
+                        call("ledger_append", text="1"),
+                        call("ledger_append", text="2"),
+                        call("note", text="n"),
+                    ]
+                },
                 {"text": "end"},
             ]
         )
@@ -87,7 +93,11 @@ def test_parallel_calls_run_where_allowed_and_ask_where_not(world: World) -> Non
 
     assert run.status == "interrupted"
     assert [c.status for c in calls(run)] == [
-        "succeeded", "awaiting_approval", "awaiting_approval", "succeeded"]
+        "succeeded",
+        "awaiting_approval",
+        "awaiting_approval",
+        "succeeded",
+    ]
     first, second = open_interrupts(run)
     decide_on(first, world.bob)
     assert drive_is_refused(run)
@@ -104,7 +114,9 @@ def drive_is_refused(run: object) -> bool:
 
 
 def test_a_question_is_answered_by_a_person(world: World) -> None:
-    run = drive(world.start([{"calls": [call("ask_human", question="Which region?")]}, {"text": "ok"}]))
+    run = drive(
+        world.start([{"calls": [call("ask_human", question="Which region?")]}, {"text": "ok"}])
+    )
     [interrupt] = open_interrupts(run)
     assert interrupt.kind == "question"
     decide_on(interrupt, world.bob, "respond", response="eu-west")

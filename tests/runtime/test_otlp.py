@@ -55,7 +55,14 @@ def of_kind(spans: list[Span], kind: str, run: Run) -> Span:
 
 def stored(run: Run, **fields: Any) -> SpanRow:
     """A span of the run as an older version may have stored it: past the gate."""
-    given = {"id": new_id(), "run_id": run.id, "kind": "tool", "name": "say", "status": "ok", "epoch": 1}
+    given = {
+        "id": new_id(),
+        "run_id": run.id,
+        "kind": "tool",
+        "name": "say",
+        "status": "ok",
+        "epoch": 1,
+    }
     at = clock.now()
     row = SpanRow.objects.create(**{**given, "started_at": at, "ended_at": at, **fields})
     SpanPayload.objects.create(span=row, part="output", body=f'"kept {TOKEN}"')
@@ -133,7 +140,10 @@ def test_content_goes_only_where_asked_for_and_redacted_by_the_rules_of_today(
 
 
 def test_what_is_not_taken_is_dropped_and_counted(
-    world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    world: World,
+    receiver: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     run = world.start([{"text": "done"}])
     row = stored(run)
@@ -164,11 +174,16 @@ def test_spans_of_a_lost_worker_are_sent_as_such(
     exporter.flush(20)
 
     [sent] = arrived(receiver)
-    assert attributes(sent)["error.type"] == attributes(sent)["interlock.span.status"] == "abandoned"
+    assert (
+        attributes(sent)["error.type"] == attributes(sent)["interlock.span.status"] == "abandoned"
+    )
 
 
 def test_the_receivers_credentials_are_known_to_the_redactor(settings: Any) -> None:
-    settings.INTERLOCK_OTLP_HEADERS = {"authorization": "Bearer blue-42-harbour", "x-tenant": "harbour-works"}
+    settings.INTERLOCK_OTLP_HEADERS = {
+        "authorization": "Bearer blue-42-harbour",
+        "x-tenant": "harbour-works",
+    }
     known = set(gate._credentials())
     assert {"Bearer blue-42-harbour", "blue-42-harbour"} <= known and "harbour-works" not in known
 

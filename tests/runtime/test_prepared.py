@@ -47,7 +47,9 @@ def test_a_write_joins_the_callers_transaction_and_a_refused_one_is_an_error() -
     prepared.one(_ADD, {"id": uuid.UUID(int=1), "slug": "kept"})
     with pytest.raises(IntegrityError):
         prepared.one(_ADD, {"id": uuid.UUID(int=2), "slug": "kept"})
-    assert [p.slug for p in prepared.instances(Project, "WHERE slug = %(slug)s", slug="kept")] == ["kept"]
+    assert [p.slug for p in prepared.instances(Project, "WHERE slug = %(slug)s", slug="kept")] == [
+        "kept"
+    ]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -56,6 +58,8 @@ def test_it_is_planned_once_a_connection_and_again_on_the_next() -> None:
         for number in range(3):
             assert prepared.one("SELECT %(n)s::int + 1", {"n": number}) == (number + 1,)
         with connection.cursor() as cursor:
-            cursor.execute("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%+ 1'")
+            cursor.execute(
+                "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%+ 1'"
+            )
             assert cursor.fetchone() == (1,)
         connection.close()

@@ -233,9 +233,7 @@ def test_priority_goes_first_within_a_project_over_all_its_agents(world: World) 
 @pytest.mark.parametrize(
     "statement", [sql_claim.CLAIM_ANY, sql_claim.CLAIM_ANY_LIMITED], ids=["free", "limited"]
 )
-def test_the_claim_reads_its_index_however_long_the_queue_is(
-    world: World, statement: str
-) -> None:
+def test_the_claim_reads_its_index_however_long_the_queue_is(world: World, statement: str) -> None:
     pile(world, world.agent(ENDS, name="a"), 1_500)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE run, quota, permit, project_queue")

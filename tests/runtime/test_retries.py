@@ -139,8 +139,12 @@ def test_the_way_it_is_tried_again_survives_the_worker(world: World, provider: P
     provider.then(wire.error(503, "x"), wire.error(503, "x", retry_after="30"), wire.text("Done."))
     run = drive(world.start([], model=MODEL, fallback_models=[OTHER, FOURTH]))
     assert run.status == "completed"
-    provider.replies[:] = [wire.error(503, "x"), wire.error(503, "x"), wire.error(503, "x", retry_after="30"),
-                           wire.text("Done.")]
+    provider.replies[:] = [
+        wire.error(503, "x"),
+        wire.error(503, "x"),
+        wire.error(503, "x", retry_after="30"),
+        wire.text("Done."),
+    ]
     parked = drive(world.start([], model=MODEL, fallback_models=[OTHER]))
     assert (parked.status, parked.model_failures) == ("waiting", 3)
     Run.objects.filter(id=parked.id).update(available_at=now())
@@ -258,7 +262,9 @@ def test_what_waiting_cannot_mend_fails_at_once_and_says_the_way_out(
 def test_a_schema_that_the_provider_does_not_know_is_sent_once_more_and_plainer(
     world: World, provider: Provider
 ) -> None:
-    refuse = wire.error(400, "Invalid schema for function 'look': 'additionalProperties' is not permitted")
+    refuse = wire.error(
+        400, "Invalid schema for function 'look': 'additionalProperties' is not permitted"
+    )
     provider.then(refuse, wire.calls(("c1", "look", "{}")), wire.text("Done."))
     run = drive(world.start([], model=MODEL))
     assert run.status == "completed", run.error
@@ -277,7 +283,10 @@ def test_plain_schemas_keep_types_names_and_choices() -> None:
         "$defs": {"Way": {"enum": ["a", "b"], "type": "string"}, "Loop": {"$ref": "#/$defs/Loop"}},
         "properties": {
             "way": {"$ref": "#/$defs/Way", "description": "Which."},
-            "maybe": {"anyOf": [{"type": "integer", "minimum": 3}, {"type": "null"}], "default": None},
+            "maybe": {
+                "anyOf": [{"type": "integer", "minimum": 3}, {"type": "null"}],
+                "default": None,
+            },
             "either": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
             "rows": {"type": "array", "items": {"type": ["string", "null"], "pattern": "x"}},
             "loop": {"$ref": "#/$defs/Loop"},
@@ -312,8 +321,14 @@ def test_a_wrong_way_out_is_refused_with_its_field(world: World, wrong: dict[str
         world.agent([{"text": "x"}], **wrong)
 
 
-def test_d8_an_ambiguous_effect_is_not_repeated_and_an_identical_call_asks_anew(world: World) -> None:
-    turns = [{"calls": [call("lose_connection")]}, {"calls": [call("lose_connection")]}, {"text": "ok"}]
+def test_d8_an_ambiguous_effect_is_not_repeated_and_an_identical_call_asks_anew(
+    world: World,
+) -> None:
+    turns = [
+        {"calls": [call("lose_connection")]},
+        {"calls": [call("lose_connection")]},
+        {"text": "ok"},
+    ]
     run = drive(world.start(turns))
     assert (run.status, effects()) == ("interrupted", ["lost"])
     [unknown] = open_interrupts(run)
@@ -327,7 +342,9 @@ def test_d8_an_ambiguous_effect_is_not_repeated_and_an_identical_call_asks_anew(
     assert "Nobody could tell" in second.verdict_reason
 
 
-def test_a_budget_is_looked_at_before_and_after_each_step_and_a_top_up_goes_on(world: World) -> None:
+def test_a_budget_is_looked_at_before_and_after_each_step_and_a_top_up_goes_on(
+    world: World,
+) -> None:
     turns = [{"calls": [call("note", text=str(n)) for n in range(3)]}, {"text": "done"}]
     run = drive(world.start(turns, limits={"max_steps": 2}))
     assert (run.status, run.steps, len(effects())) == ("paused", 2, 1), "no call beyond the budget"
@@ -336,12 +353,17 @@ def test_a_budget_is_looked_at_before_and_after_each_step_and_a_top_up_goes_on(w
         commands.resume_run(actor(world.alice), run)
     assert fresh(run).status == "paused"
     before = fresh(run).deadline_at
-    commands.resume_run(actor(world.alice), run, {"max_steps": 9, "deadline_s": run.deadline_s + 600})
+    commands.resume_run(
+        actor(world.alice), run, {"max_steps": 9, "deadline_s": run.deadline_s + 600}
+    )
     after = fresh(run).deadline_at
     assert before and after and (after - before).total_seconds() >= 600
     run = drive(run)
     assert (run.status, len(effects())) == ("completed", 3)
-    costly = [{"calls": [call("note", text="costly")], "usage": {"input_tokens": 5_000}}, {"text": "x"}]
+    costly = [
+        {"calls": [call("note", text="costly")], "usage": {"input_tokens": 5_000}},
+        {"text": "x"},
+    ]
     run = drive(world.start(costly, limits={"max_tokens": 1_000}))
     assert (run.status, run.steps, len(effects())) == ("paused", 1, 3)
     assert run.error and "5000 of 1000 tokens" in run.error["message"]
@@ -376,7 +398,9 @@ def test_a_person_is_asked_where_the_agent_says_so_and_the_answer_counts_once(
     assert (run.status, run.output) == ("completed", "Done.")
     assert asked(provider)[-1] == "gpt-5-mini"
     told = [m for m in provider.requests[-1]["messages"] if m["role"] == "tool"]
-    assert [m["tool_call_id"] for m in told] == ["c1"], "the conversation knows nothing of the questions"
+    assert [m["tool_call_id"] for m in told] == ["c1"], (
+        "the conversation knows nothing of the questions"
+    )
 
 
 def test_a_person_stops_a_run_whose_model_fails(world: World, provider: Provider) -> None:
@@ -386,7 +410,9 @@ def test_a_person_stops_a_run_whose_model_fails(world: World, provider: Provider
         decide_on(open_interrupts(run)[0], world.bob, action, **more)
         run = drive(run)
         assert run.status == "failed", action
-        assert run.error and run.error["code"] == "model_failed" and "API key" in run.error["message"]
+        assert (
+            run.error and run.error["code"] == "model_failed" and "API key" in run.error["message"]
+        )
     run = drive(world.start([], model=MODEL, on_model_failure="ask"))
     commands.cancel_run(actor(world.alice), run)
     assert (fresh(run).status, open_interrupts(run)) == ("cancelled", [])

@@ -33,7 +33,9 @@ def test_the_same_call_within_its_window_asks_with_the_time_since(world: World) 
 
     other = drive(world.start(turns([ORDER])))
     assert other.status == "completed", "another conversation is another matter"
-    changed = drive(world.start(turns([call("order", item="tea", count=3)]), thread_id=run.thread_id))
+    changed = drive(
+        world.start(turns([call("order", item="tea", count=3)]), thread_id=run.thread_id)
+    )
     assert changed.status == "completed", "other arguments are another call"
 
     ToolCall.objects.filter(run__thread=run.thread_id).update(
@@ -54,7 +56,9 @@ def test_the_same_call_twice_in_one_answer_runs_once_and_asks_once(world: World)
     assert (drive(run).status, len(effects())) == ("completed", 1)
 
 
-def test_a_call_that_asks_anyway_says_so_too_and_one_that_failed_does_not_count(world: World) -> None:
+def test_a_call_that_asks_anyway_says_so_too_and_one_that_failed_does_not_count(
+    world: World,
+) -> None:
     refused = call("order", item="nothing", count=1)
     run = drive(world.start(turns([refused], [refused])))
     assert [c.status for c in calls(run)] == ["failed", "failed"]

@@ -131,7 +131,9 @@ def test_b4_a_worker_that_was_cut_off_in_a_nap_commits_its_step_again(
     sooner = "SET idle_in_transaction_session_timeout = 200"
     sleeper = zygote.drive(run.id, at=0, action="stop", only="commit.inside", sql=sooner)
     with connection.cursor() as cursor:
-        cursor.execute("SELECT 1 FROM run WHERE id = %s FOR UPDATE", [run.id])  # until it is cut off
+        cursor.execute(
+            "SELECT 1 FROM run WHERE id = %s FOR UPDATE", [run.id]
+        )  # until it is cut off
     assert fresh(run).status == "running"
 
     zygote.wait(sleeper["stopped"], long=False)
@@ -155,7 +157,9 @@ def test_every_write_of_a_worker_needs_its_epoch(world: World) -> None:
         with pytest.raises(Fenced):
             transitions.append(old, picture, [NewEvent("progress", {"message": "late"})])
         with pytest.raises(Fenced):
-            transitions.commit_step(old, picture, StepCommit(to=RunStatus.COMPLETED, cause="finished"))
+            transitions.commit_step(
+                old, picture, StepCommit(to=RunStatus.COMPLETED, cause="finished")
+            )
     assert transitions.release(old) is None
     assert transitions.heartbeat([old]) == set()
     assert fresh(run).version == now.version

@@ -74,8 +74,11 @@ def test_the_intent_is_stored_before_the_tool_is_touched(
         return real(tool, args, ctx, *more)
 
     monkeypatch.setattr(runner, "run", looked_at)
-    run = drive(world.start([{"calls": [call("note", text="n"), call("ledger_append", text="a")]},
-                             {"text": "ok"}]))
+    run = drive(
+        world.start(
+            [{"calls": [call("note", text="n"), call("ledger_append", text="a")]}, {"text": "ok"}]
+        )
+    )
     decide_on(open_interrupts(run)[0], world.bob)
     run = drive(run)
     assert run.status == "completed"
@@ -96,7 +99,9 @@ def test_nothing_is_held_while_a_person_thinks(world: World) -> None:
 
 
 def test_a_step_costs_the_same_however_long_the_run_is(world: World) -> None:
-    turns = [{"text": "I look again.", "calls": [call("look", at="the same place")]} for _ in range(40)]
+    turns = [
+        {"text": "I look again.", "calls": [call("look", at="the same place")]} for _ in range(40)
+    ]
     run = drive(world.start([*turns, {"text": "end"}], limits={"max_steps": 200}))
     assert run.status == "completed"
 
@@ -181,11 +186,20 @@ def test_b7_a_thread_has_one_run_at_a_time(world: World) -> None:
 
 
 def test_h2_no_secret_leaves_a_run_wherever_it_came_in(world: World) -> None:
-    secret_text = {"text": f"The key is {SECRET}, keep it.", "calls": [
-        call("note", text=f"key {SECRET}"), call("fail", message=f"bad key {SECRET}"),
-        call("look", at=SECRET), call("ledger_append", text=f"use {SECRET}")]}
-    run = drive(world.start([secret_text, {"text": f"Again {SECRET}"}], input=f"my key is {SECRET}",
-                            chunk_ms=1))
+    secret_text = {
+        "text": f"The key is {SECRET}, keep it.",
+        "calls": [
+            call("note", text=f"key {SECRET}"),
+            call("fail", message=f"bad key {SECRET}"),
+            call("look", at=SECRET),
+            call("ledger_append", text=f"use {SECRET}"),
+        ],
+    }
+    run = drive(
+        world.start(
+            [secret_text, {"text": f"Again {SECRET}"}], input=f"my key is {SECRET}", chunk_ms=1
+        )
+    )
     [interrupt] = open_interrupts(run)
     decide_on(interrupt, world.bob, "reject", reason=f"never use {SECRET}")
     run = drive(run)
@@ -194,8 +208,17 @@ def test_h2_no_secret_leaves_a_run_wherever_it_came_in(world: World) -> None:
 
     with connection.cursor() as cursor:
         seen = {}
-        for table in ("run", "event", "interrupt", "step", "checkpoint", "span", "span_io",
-                      "audit_entry", "audit_payload"):
+        for table in (
+            "run",
+            "event",
+            "interrupt",
+            "step",
+            "checkpoint",
+            "span",
+            "span_io",
+            "audit_entry",
+            "audit_payload",
+        ):
             cursor.execute("SELECT to_regclass(%s)", [table])
             if cursor.fetchone()[0]:
                 cursor.execute(f"SELECT string_agg(x::text, ' ') FROM {table} x")  # noqa: S608
@@ -227,6 +250,11 @@ def test_a_cancelled_run_cannot_be_set_going_again(world: World) -> None:
 
     run = world.start([{"text": "x"}])
     commands.cancel_run(actor(world.alice), run)
-    for command in (commands.retry_run, commands.resume_run, commands.pause_run, commands.cancel_run):
+    for command in (
+        commands.retry_run,
+        commands.resume_run,
+        commands.pause_run,
+        commands.cancel_run,
+    ):
         with pytest.raises(IllegalTransition):
             command(actor(world.alice), fresh(run))

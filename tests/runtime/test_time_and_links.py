@@ -82,7 +82,11 @@ def test_a_deadline_stops_children_first_wherever_they_are(world: World) -> None
     done.result(30)
     pool.shutdown()
 
-    assert [fresh(r).status for r in (run, held_child, other)] == ["waiting", "running", "cancelled"]
+    assert [fresh(r).status for r in (run, held_child, other)] == [
+        "waiting",
+        "running",
+        "cancelled",
+    ]
     assert statuses(run)[-1][2] == "stopping", "not timed out while one of its children works"
     reconcile.reconcile()
     assert fresh(run).status == "waiting"

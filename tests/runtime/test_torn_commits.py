@@ -82,7 +82,9 @@ def test_a_torn_append_is_there_once_whoever_else_told_something(
 
         tear.real = with_others if committed else real
         if not committed:
-            together(lambda: transitions.tell(run.id, [NewEvent("progress", {"message": "another"})]))
+            together(
+                lambda: transitions.tell(run.id, [NewEvent("progress", {"message": "another"})])
+            )
 
     ours = [NewEvent("progress", {"message": "first"}), NewEvent("progress", {"message": "second"})]
     seen = transitions.append(claim, seen, ours)
@@ -110,7 +112,9 @@ def test_text_that_a_crash_of_the_server_took_is_not_continued(
     ahead = Seen(seen.version, seen.last_seq + 3, False, False)  # what was acknowledged and is gone
     Tear(monkeypatch, "_one_planned", committed=False)
     with pytest.raises(Fenced):
-        transitions.append(claim, ahead, [NewEvent("text_delta", {"step": 0, "offset": 9, "text": "x"})])
+        transitions.append(
+            claim, ahead, [NewEvent("text_delta", {"step": 0, "offset": 9, "text": "x"})]
+        )
     assert len(events(run)) == seen.last_seq
 
 

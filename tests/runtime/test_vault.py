@@ -122,7 +122,9 @@ def test_an_upgrade_seals_what_was_there(world: World) -> None:
     unsealed = bytes([vault.UNSEALED])
     with connection.cursor() as cursor:
         for id, body in plain.items():
-            cursor.execute("UPDATE message SET body = %s WHERE id = %s", [unsealed + body.encode(), id])
+            cursor.execute(
+                "UPDATE message SET body = %s WHERE id = %s", [unsealed + body.encode(), id]
+            )
         cursor.execute(
             "UPDATE agent_version SET definition = %s || convert_to(%s, 'UTF8')",
             [unsealed, '{"a": 1}'],

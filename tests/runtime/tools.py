@@ -95,8 +95,13 @@ def say(ctx: ToolContext, what: str) -> object:
     """Return or raise something odd."""
     if what == "raise":
         raise ValueError("x\x00y")
-    return {"nul": "a\x00b", "key": {"k\x00": "v\x00"}, "bytes": b"a\x00\xff", "literal": "\\u0000",
-            "big": "x" * 3_000_000}[what]
+    return {
+        "nul": "a\x00b",
+        "key": {"k\x00": "v\x00"},
+        "bytes": b"a\x00\xff",
+        "literal": "\\u0000",
+        "big": "x" * 3_000_000,
+    }[what]
 
 
 def _was_charged(ctx: ToolContext, amount: int) -> Happened | None:
@@ -141,7 +146,9 @@ def _is_booked(ctx: ToolContext, place: str) -> bool:
 
 
 @tool(
-    risk="medium", effect="compensatable", timeout=60,
+    risk="medium",
+    effect="compensatable",
+    timeout=60,
     compensate=lambda ctx, result, place: _unbook(ctx, result, place),
 )
 def book(ctx: ToolContext, place: str) -> dict[str, str]:
@@ -175,8 +182,11 @@ def _release(ctx: ToolContext, result: object, seat: str) -> str:
 
 
 @tool(
-    risk="low", effect="compensatable", timeout=60,
-    compensate=_release, compensate_effect="idempotent",
+    risk="low",
+    effect="compensatable",
+    timeout=60,
+    compensate=_release,
+    compensate_effect="idempotent",
 )
 def hold_seat(ctx: ToolContext, seat: str) -> str:
     """Hold a seat until it is released."""

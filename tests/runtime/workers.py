@@ -26,9 +26,23 @@ class Worker:
     log: IO[bytes] = field(default_factory=tempfile.TemporaryFile)
 
     def start(self) -> Worker:
-        command = [sys.executable, "-m", "celery", "-A", "config", "worker", "--pool", "threads",
-                   "--concurrency", str(self.threads), "--loglevel", self.level, "--without-gossip",
-                   "--without-mingle", "--without-heartbeat"]
+        command = [
+            sys.executable,
+            "-m",
+            "celery",
+            "-A",
+            "config",
+            "worker",
+            "--pool",
+            "threads",
+            "--concurrency",
+            str(self.threads),
+            "--loglevel",
+            self.level,
+            "--without-gossip",
+            "--without-mingle",
+            "--without-heartbeat",
+        ]
         self.process = subprocess.Popen(
             command, env=self.env, stdout=self.log, stderr=self.log, start_new_session=True
         )

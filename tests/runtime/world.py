@@ -44,9 +44,21 @@ class World:
             "name": name,
             "script": str(script(turns, chunk_ms=chunk_ms)),
             "instructions": "Do as the script says.",
-            "tools": ["ledger_append", "note", "look", "wait_for_stop", "fail", "say", "charge",
-                      "lose_connection", "record", "ask_human", "order", "book",
-                      "hold_seat"],
+            "tools": [
+                "ledger_append",
+                "note",
+                "look",
+                "wait_for_stop",
+                "fail",
+                "say",
+                "charge",
+                "lose_connection",
+                "record",
+                "ask_human",
+                "order",
+                "book",
+                "hold_seat",
+            ],
             "permissions": {"*": "allow", "ledger_append": "ask"},
         }
         if "model" in more:
@@ -74,8 +86,10 @@ def make_world() -> World:
     """A new project with its people."""
     number = next(_numbers)
     project = Project.objects.create(slug=f"p{number}", name=f"Project {number}")
-    people = [User.objects.create_user(f"{name}{number}", password="pw")
-              for name in ("alice", "bob", "carol", "victor")]
+    people = [
+        User.objects.create_user(f"{name}{number}", password="pw")
+        for name in ("alice", "bob", "carol", "victor")
+    ]
     for user, role in zip(people, (Role.OPERATOR, Role.APPROVER, None, Role.VIEWER), strict=True):
         if role:
             Membership.objects.create(project=project, user=user, role=role)

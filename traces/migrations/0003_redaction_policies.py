@@ -11,71 +11,251 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('runtime_core', '0007_approval_terms'),
-        ('traces', '0002_audit_is_append_only'),
+        ("runtime_core", "0007_approval_terms"),
+        ("traces", "0002_audit_is_append_only"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='RedactionPolicy',
+            name="RedactionPolicy",
             fields=[
-                ('id', models.UUIDField(default=runtime_core.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('name', models.SlugField(max_length=60)),
-                ('version', models.PositiveIntegerField(default=1, editable=False)),
-                ('enabled', models.BooleanField(default=True)),
-                ('scope', models.CharField(choices=[('global', 'Everything'), ('project', 'One project'), ('agent', 'One agent'), ('tool', 'One tool')], default='global', max_length=8)),
-                ('tool', models.CharField(blank=True, help_text="The tool's name, with scope tool.", max_length=100)),
-                ('output', models.CharField(choices=[('none', 'Secrets go, personal data stays'), ('redact', 'Secrets and personal data go'), ('metadata_only', 'Only type and size'), ('drop', 'Nothing')], default='redact', help_text="Of this tool's arguments and results; only with scope tool.", max_length=14)),
-                ('surfaces', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(choices=[('event', 'event'), ('span', 'span'), ('audit', 'audit'), ('log', 'log'), ('page', 'page'), ('export', 'export')], max_length=8), default=traces.models.redaction.every_surface, help_text='Where its rules work.', size=None)),
-                ('note', models.CharField(blank=True, help_text='Why it is there.', max_length=200)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('agent', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runtime_core.agent')),
-                ('created_by', models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('project', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runtime_core.project')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runtime_core.ids.new_id,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("name", models.SlugField(max_length=60)),
+                ("version", models.PositiveIntegerField(default=1, editable=False)),
+                ("enabled", models.BooleanField(default=True)),
+                (
+                    "scope",
+                    models.CharField(
+                        choices=[
+                            ("global", "Everything"),
+                            ("project", "One project"),
+                            ("agent", "One agent"),
+                            ("tool", "One tool"),
+                        ],
+                        default="global",
+                        max_length=8,
+                    ),
+                ),
+                (
+                    "tool",
+                    models.CharField(
+                        blank=True, help_text="The tool's name, with scope tool.", max_length=100
+                    ),
+                ),
+                (
+                    "output",
+                    models.CharField(
+                        choices=[
+                            ("none", "Secrets go, personal data stays"),
+                            ("redact", "Secrets and personal data go"),
+                            ("metadata_only", "Only type and size"),
+                            ("drop", "Nothing"),
+                        ],
+                        default="redact",
+                        help_text="Of this tool's arguments and results; only with scope tool.",
+                        max_length=14,
+                    ),
+                ),
+                (
+                    "surfaces",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(
+                            choices=[
+                                ("event", "event"),
+                                ("span", "span"),
+                                ("audit", "audit"),
+                                ("log", "log"),
+                                ("page", "page"),
+                                ("export", "export"),
+                            ],
+                            max_length=8,
+                        ),
+                        default=traces.models.redaction.every_surface,
+                        help_text="Where its rules work.",
+                        size=None,
+                    ),
+                ),
+                (
+                    "note",
+                    models.CharField(blank=True, help_text="Why it is there.", max_length=200),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), editable=False
+                    ),
+                ),
+                (
+                    "agent",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="runtime_core.agent",
+                    ),
+                ),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        editable=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="runtime_core.project",
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'redaction policies',
-                'db_table': 'redaction_policy',
-                'ordering': ['name', '-version'],
+                "verbose_name_plural": "redaction policies",
+                "db_table": "redaction_policy",
+                "ordering": ["name", "-version"],
             },
         ),
         migrations.CreateModel(
-            name='RedactionRule',
+            name="RedactionRule",
             fields=[
-                ('id', models.UUIDField(default=runtime_core.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('kind', models.CharField(choices=[('regex', 'Pattern: what matches goes'), ('key_name', 'Key name: the value under it goes'), ('known_value', 'Environment variables: their values go'), ('allow', 'Allow: personal data that matches stays')], default='regex', max_length=12)),
-                ('label', models.CharField(help_text='The class in the marker: employee_id gives [REDACTED:employee_id].', max_length=30, validators=[django.core.validators.RegexValidator('^[a-z][a-z0-9_]*\\Z', 'a-z, 0-9 and _, a letter first.')])),
-                ('pattern', models.CharField(help_text="A pattern of bounded length; or, with * for anything, a key name or a variable's name.", max_length=500)),
-                ('positives', models.TextField(blank=True, help_text='Texts that it must change, one a line.')),
-                ('negatives', models.TextField(blank=True, help_text='Texts that it must leave, one a line.')),
-                ('policy', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='rules', to='traces.redactionpolicy')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runtime_core.ids.new_id,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("regex", "Pattern: what matches goes"),
+                            ("key_name", "Key name: the value under it goes"),
+                            ("known_value", "Environment variables: their values go"),
+                            ("allow", "Allow: personal data that matches stays"),
+                        ],
+                        default="regex",
+                        max_length=12,
+                    ),
+                ),
+                (
+                    "label",
+                    models.CharField(
+                        help_text="The class in the marker: employee_id gives [REDACTED:employee_id].",
+                        max_length=30,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^[a-z][a-z0-9_]*\\Z", "a-z, 0-9 and _, a letter first."
+                            )
+                        ],
+                    ),
+                ),
+                (
+                    "pattern",
+                    models.CharField(
+                        help_text="A pattern of bounded length; or, with * for anything, a key name or a variable's name.",
+                        max_length=500,
+                    ),
+                ),
+                (
+                    "positives",
+                    models.TextField(
+                        blank=True, help_text="Texts that it must change, one a line."
+                    ),
+                ),
+                (
+                    "negatives",
+                    models.TextField(blank=True, help_text="Texts that it must leave, one a line."),
+                ),
+                (
+                    "policy",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="rules",
+                        to="traces.redactionpolicy",
+                    ),
+                ),
             ],
             options={
-                'db_table': 'redaction_rule',
-                'ordering': ['id'],
+                "db_table": "redaction_rule",
+                "ordering": ["id"],
             },
         ),
         migrations.AddConstraint(
-            model_name='redactionpolicy',
-            constraint=models.UniqueConstraint(fields=('name', 'version'), name='redaction_policy_version_once'),
+            model_name="redactionpolicy",
+            constraint=models.UniqueConstraint(
+                fields=("name", "version"), name="redaction_policy_version_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='redactionpolicy',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('agent', None), ('project', None), ('scope', 'global'), ('tool', '')), models.Q(('agent', None), ('project__isnull', False), ('scope', 'project'), ('tool', '')), models.Q(('agent__isnull', False), ('project', None), ('scope', 'agent'), ('tool', '')), models.Q(('agent', None), ('scope', 'tool'), models.Q(('tool', ''), _negated=True)), _connector='OR'), name='redaction_policy_scope_named'),
+            model_name="redactionpolicy",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("agent", None), ("project", None), ("scope", "global"), ("tool", "")),
+                    models.Q(
+                        ("agent", None),
+                        ("project__isnull", False),
+                        ("scope", "project"),
+                        ("tool", ""),
+                    ),
+                    models.Q(
+                        ("agent__isnull", False),
+                        ("project", None),
+                        ("scope", "agent"),
+                        ("tool", ""),
+                    ),
+                    models.Q(
+                        ("agent", None), ("scope", "tool"), models.Q(("tool", ""), _negated=True)
+                    ),
+                    _connector="OR",
+                ),
+                name="redaction_policy_scope_named",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='redactionpolicy',
-            constraint=models.CheckConstraint(condition=models.Q(('output__in', ['none', 'redact', 'metadata_only', 'drop']), models.Q(('scope', 'tool'), ('output', 'redact'), _connector='OR')), name='redaction_policy_output_of_a_tool'),
+            model_name="redactionpolicy",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("output__in", ["none", "redact", "metadata_only", "drop"]),
+                    models.Q(("scope", "tool"), ("output", "redact"), _connector="OR"),
+                ),
+                name="redaction_policy_output_of_a_tool",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='redactionpolicy',
-            constraint=models.CheckConstraint(condition=models.Q(('surfaces__contained_by', ['event', 'span', 'audit', 'log', 'page', 'export']), ('surfaces__len__gt', 0)), name='redaction_policy_surfaces_known'),
+            model_name="redactionpolicy",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("surfaces__contained_by", ["event", "span", "audit", "log", "page", "export"]),
+                    ("surfaces__len__gt", 0),
+                ),
+                name="redaction_policy_surfaces_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='redactionrule',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['regex', 'key_name', 'known_value', 'allow'])), name='redaction_rule_kind_known'),
+            model_name="redactionrule",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("kind__in", ["regex", "key_name", "known_value", "allow"])),
+                name="redaction_rule_kind_known",
+            ),
         ),
     ]

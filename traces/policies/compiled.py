@@ -45,7 +45,6 @@ class Policy:
         # An agent's rules hold for data of its project of which nobody knows the agent.
         return self.scope != "agent" or scope.agent in (self.agent, None)
 
-
     def rules_in(self, scope: Scope | None) -> Rules:
         """Its rules there. An exception of one project is none where nobody has said whose data it is."""
         if scope is not None or self.scope == "global":

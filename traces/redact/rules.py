@@ -206,7 +206,9 @@ class Applied:
 
     def _spans(self, text: str, first: int) -> list[_Span]:
         """What is to be replaced, in order and joined where it overlaps; a marker that stays has no class."""
-        marks = [_Span(m.start(), m.end(), m.start(), m.end(), "") for m in MARKER.finditer(text, first)]
+        marks = [
+            _Span(m.start(), m.end(), m.start(), m.end(), "") for m in MARKER.finditer(text, first)
+        ]
         found = list(marks)
         for rule in self.rules.texts:
             for match in rule.pattern.finditer(text, first):
