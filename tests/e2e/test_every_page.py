@@ -89,6 +89,7 @@ PAGES: dict[str, tuple[str, Address, int]] = {
     "new run by a viewer": ("viewer", lambda s: "/runs/new/", 403),
     **{f"run, {name}": ("operator", lambda s, name=name: s.run(name), 200)
        for name in ("running", "interrupted", "failed", "paused", "cancelled", "completed", "long")},
+    "run, to who may decide": ("approver", lambda s: s.run("interrupted"), 200),
     "cancel": ("operator", lambda s: s.run("running") + "cancel/", 200),
     "pause": ("operator", lambda s: s.run("running") + "pause/", 200),
     "resume": ("operator", lambda s: s.run("paused") + "resume/", 200),
