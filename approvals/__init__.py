@@ -1,6 +1,7 @@
 """The side that decides: who may, on exactly what, and the inbox in which they do.
 
-The walk: policy (pure) → rulings (reads what it needs) → commands (the only writes) → queries and
-showing (reads) → api, views with pages and forms, consumers. The runtime asks `guard` right before
-an approved call runs.
+The walk, from the rows up: models → policy (which one applies; pure rules) → people (who may decide, now) →
+deciding (the only writes of a decision) → queries (reads) → teamwork (claims, escalation, presence) → grants
+(remembered approvals) → notify → inbox (pages) → api, consumers, urls. The runtime asks `deciding.guard`
+right before an approved call runs.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from approvals.admin_people import DelegationAdmin, GrantAdmin
 from approvals.evidence_admin import DecisionAdmin, RevisionAdmin
 from approvals.notify.admin import DeliveryAdmin, EndpointAdmin
-from approvals.policy_admin import ApprovalPolicyAdmin, ApproverGroupAdmin
+from approvals.policy.admin import ApprovalPolicyAdmin, ApproverGroupAdmin
 
 __all__ = [
     "ApprovalPolicyAdmin",

@@ -9,8 +9,9 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from approvals import delegation, grants
+from approvals import grants
 from approvals.models import Delegation, Grant
+from approvals.people import delegation
 from runtime_core.admin_forms import LookOnly, actor_of
 from runtime_core.errors import InvalidInput
 

@@ -10,7 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
 from pydantic import ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
-from approvals import changing, commands, grants, queries
+from approvals import grants, queries
+from approvals.deciding import changing, commands
 from runtime_core.api.auth import caller as caller_of
 from runtime_core.api.idempotency import once
 from runtime_core.callers import Caller

@@ -8,8 +8,9 @@ import asyncio
 import json
 from typing import Any
 
-from approvals import presence, queries
-from approvals.presence import Place
+from approvals import queries
+from approvals.teamwork import presence
+from approvals.teamwork.presence import Place
 from runtime_core import clock
 from runtime_core.callers import Caller
 from runtime_core.consumers import InboxSocket

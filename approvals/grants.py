@@ -17,16 +17,16 @@ from typing import Any
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
-from approvals import commands
-from approvals.entry import find
-from approvals.items import person_id
+from approvals.deciding import commands
+from approvals.deciding.entry import find
+from approvals.deciding.opinion import Opinion
+from approvals.deciding.records import record
 from approvals.models import Grant, GrantUse
-from approvals.opinion import Opinion
-from approvals.policies import asked_of, current, resolved_now
-from approvals.policy import may_decide, resolve
-from approvals.records import record
-from approvals.rows.grant import Scope
-from approvals.rulings import person_in, ruling_on
+from approvals.models.grant import Scope
+from approvals.people.rulings import person_in, ruling_on
+from approvals.policy.rules import may_decide, resolve
+from approvals.policy.stored import asked_of, current, resolved_now
+from approvals.teamwork.items import person_id
 from runtime_core import clock, ports
 from runtime_core.access import Can, allowed, visible_projects
 from runtime_core.errors import InvalidPayload, NotAllowed, NotFound

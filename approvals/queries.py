@@ -11,10 +11,10 @@ from typing import Any
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
-from approvals import eligible
 from approvals.models import VOTES, Assignment, Decision, Snooze
-from approvals.policy import LISTED, Ruling
-from approvals.rulings import ruling_on
+from approvals.people import eligible
+from approvals.people.rulings import ruling_on
+from approvals.policy.rules import LISTED, Ruling
 from runtime_core import decisions
 from runtime_core.access import visible_projects
 from runtime_core.errors import InvalidInput, NotFound

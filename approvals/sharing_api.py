@@ -11,8 +11,10 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
 from pydantic import AwareDatetime, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
-from approvals import claims, delegation, grants, saved_views
+from approvals import grants
 from approvals.models import Delegation, Grant, SavedView
+from approvals.people import delegation
+from approvals.teamwork import claims, saved_views
 from runtime_core.api.auth import caller as caller_of
 from runtime_core.api.idempotency import once
 from runtime_core.errors import InvalidInput, NotFound

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from approvals.escalation import escalate_due
 from approvals.notify.fanout import fan_out
 from approvals.notify.send import send_due
+from approvals.teamwork.escalation import escalate_due
 
 
 @shared_task(name="approvals.notify")

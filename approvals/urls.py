@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from approvals import row_views, sharing_views, side_views, together_views, views
+from approvals.inbox import row_views, sharing_views, side_views, together_views, views
 from approvals.notify import views as notify
 
 urlpatterns = [

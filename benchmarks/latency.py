@@ -90,7 +90,7 @@ def interrupted(place: Place, agent: str, run: Any = None) -> tuple[Any, Any]:
 def decide_once(
     place: Place, agent: str, committed: list[float], run: Any = None
 ) -> tuple[float, float]:
-    from approvals.commands import Opinion, decide
+    from approvals.deciding.commands import Opinion, decide
     from runtime_core.models import Event
 
     run, interrupt = interrupted(place, agent, run)

@@ -110,7 +110,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "approvals.context.inbox",
+                "approvals.inbox.context.inbox",
                 "traces.context.system",
             ],
         },
@@ -253,10 +253,10 @@ INTERLOCK_PORTS = {
     "redactor": "traces.gate.redactor",
     "audit": "config.record.log",
     "spans": "traces.spans.sink",
-    "decision_guard": "approvals.guard.guard",
-    "terms_source": "approvals.policies.source",
+    "decision_guard": "approvals.deciding.guard.guard",
+    "terms_source": "approvals.policy.stored.source",
     "grants": "approvals.grants.source",
-    "overdue": "approvals.escalation.overdue",
+    "overdue": "approvals.teamwork.escalation.overdue",
     "deletions": "traces.deletion.door",
 }
 TOOL_MODULES: list[str] = [

@@ -107,7 +107,7 @@ def score(case: Case) -> bool:
 
 def play(case: Case) -> Any:
     """The run as it is when nobody is asked any more; a request without an answer in the case is rejected."""
-    from approvals.commands import Opinion, decide
+    from approvals.deciding.commands import Opinion, decide
     from runtime_core import commands
     from runtime_core.loop.drive import advance
     from runtime_core.models import Interrupt, Project, Run

@@ -15,8 +15,8 @@ from runtime_core.consumers import RunSocket
 from runtime_core.db_threads import in_db_thread
 from runtime_core.events.hub import DATABASE_ERRORS
 from runtime_core.events.read import Frame
-from traces import run_regions
-from traces.event_rows import row_of
+from traces.shown import run_regions
+from traces.shown.event_rows import row_of
 
 # Text as it streams changes only the answer, which the browser puts together itself.
 STREAMED = frozenset({"text_delta", "progress"})

@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 
 from approvals.notify.models import Channel, Delivery, Endpoint, Notice, NoticeKind, Status
 from approvals.notify.preferences import Preferences, preferences
-from approvals.people import who_may_decide
+from approvals.people.deciders import who_may_decide
 from runtime_core.access import Can, allowed
 from runtime_core.states import InterruptStatus
 from runtime_core.transactions import one_commit

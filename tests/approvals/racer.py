@@ -22,7 +22,6 @@ Outcomes = list[tuple[str, str, str]]
 def main(*racers: str) -> None:
     django.setup()
     # Everything that a decision needs is loaded before the first shot.
-    from approvals import commands  # noqa: F401
 
     sys.stdout.write("ready\n")
     sys.stdout.flush()
@@ -62,7 +61,7 @@ def race(
     from django.contrib.auth import get_user_model
     from django.db import connection
 
-    from approvals.commands import Opinion, decide
+    from approvals.deciding.commands import Opinion, decide
     from runtime_core.errors import InterlockError
     from runtime_core.values import Actor
 

@@ -12,11 +12,12 @@ from django.db import transaction
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from approvals import claims, delegation
-from approvals.changing import propose, undo
-from approvals.commands import Opinion, decide, override
-from approvals.guard import guard
+from approvals.deciding.changing import propose, undo
+from approvals.deciding.commands import Opinion, decide, override
+from approvals.deciding.guard import guard
 from approvals.models import VOTES, Decision
+from approvals.people import delegation
+from approvals.teamwork import claims
 from runtime_core import clock, decisions, transitions
 from runtime_core.commands import cancel_run, pause_run, resume_run
 from runtime_core.errors import (

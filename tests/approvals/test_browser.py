@@ -14,8 +14,8 @@ from django.conf import settings
 from django.test import Client
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from approvals.changing import propose
-from approvals.commands import Opinion, decide
+from approvals.deciding.changing import propose
+from approvals.deciding.commands import Opinion, decide
 from approvals.models import Decision
 from runtime_core import clock
 from runtime_core.events.publish import announce

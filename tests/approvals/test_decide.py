@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from approvals.commands import Opinion, decide
-from approvals.guard import guard
+from approvals.deciding.commands import Opinion, decide
+from approvals.deciding.guard import guard
 from approvals.models import Decision
 from approvals.queries import waiting_for
 from runtime_core.commands import cancel_run

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from approvals.edit_fields import Field, fields_of, parse_json, read
+from approvals.inbox.edit_fields import Field, fields_of, parse_json, read
 
 SCHEMA = {
     "type": "object",

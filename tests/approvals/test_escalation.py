@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from approvals import changing
-from approvals.commands import Opinion, decide
-from approvals.escalation import escalate_due
-from approvals.guard import guard
+from approvals.deciding import changing
+from approvals.deciding.commands import Opinion, decide
+from approvals.deciding.guard import guard
 from approvals.models import ApproverGroup, Assignment, EscalationStep, Notice
+from approvals.people.rulings import ruling_on
 from approvals.queries import for_me, waiting_for
-from approvals.rulings import ruling_on
+from approvals.teamwork.escalation import escalate_due
 from runtime_core import clock
 from runtime_core.decisions import expire_due
 from runtime_core.models import Event, Interrupt

@@ -10,8 +10,8 @@ from django.contrib.auth.models import Permission
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
 
-from approvals.changing import propose
-from approvals.commands import Opinion, decide
+from approvals.deciding.changing import propose
+from approvals.deciding.commands import Opinion, decide
 from approvals.models import Decision, Revision
 from runtime_core.models import Interrupt, ToolPermission
 from tests.approvals.world import World, as_actor, audited

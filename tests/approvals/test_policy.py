@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from approvals.policy import (
+from approvals.policy.rules import (
     HIDDEN,
     MAY,
     NO_MACHINES,

@@ -9,8 +9,8 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from approvals.escalation_steps import problems_of
 from approvals.models import ApprovalPolicy, ApproverGroup
+from approvals.policy.steps import problems_of
 from tests.approvals.world import World, audited
 
 ADDRESS = "/admin/approvals/approvalpolicy/"

@@ -10,11 +10,11 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.db import DatabaseError, transaction
 
-from approvals.changing import propose, undo
-from approvals.commands import Opinion, decide, override
-from approvals.eligible import deciders
-from approvals.guard import guard
+from approvals.deciding.changing import propose, undo
+from approvals.deciding.commands import Opinion, decide, override
+from approvals.deciding.guard import guard
 from approvals.models import ApprovalPolicy, ApproverGroup, Decision, Revision
+from approvals.people.eligible import deciders
 from approvals.queries import waiting_for
 from runtime_core import clock
 from runtime_core.errors import (

@@ -8,9 +8,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from approvals import claims, saved_views
-from approvals.changing import propose
-from approvals.commands import Opinion, decide
+from approvals.deciding.changing import propose
+from approvals.deciding.commands import Opinion, decide
+from approvals.teamwork import claims, saved_views
 from runtime_core.models import Interrupt
 from tests.approvals.world import World, as_actor
 

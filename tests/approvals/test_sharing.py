@@ -10,9 +10,8 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.test import Client
 
-from approvals import claims, delegation, saved_views
-from approvals.commands import Opinion, decide
-from approvals.guard import guard
+from approvals.deciding.commands import Opinion, decide
+from approvals.deciding.guard import guard
 from approvals.models import (
     ApproverGroup,
     Assignment,
@@ -23,8 +22,10 @@ from approvals.models import (
     SavedView,
     Snooze,
 )
+from approvals.people import delegation
+from approvals.people.rulings import ruling_on
 from approvals.queries import for_me, waiting_for
-from approvals.rulings import ruling_on
+from approvals.teamwork import claims, saved_views
 from runtime_core import clock
 from runtime_core.errors import (
     AlreadyClaimed,

@@ -12,7 +12,7 @@ from django.test import Client
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection
 
-from approvals.presence import place_of
+from approvals.teamwork.presence import place_of
 from runtime_core.events.publish import announce
 from runtime_core.models import ApiToken, Interrupt, Project
 from tests.approvals.world import World

@@ -11,8 +11,8 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 
-from approvals import commands
-from approvals.opinion import Opinion
+from approvals.deciding import commands
+from approvals.deciding.opinion import Opinion
 from approvals.queries import LIST_MAX
 from runtime_core.models import Interrupt
 from tests.approvals.test_pages import bare, client_of, text_of

@@ -10,8 +10,8 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 
-from approvals import policies
 from approvals.models import ApprovalPolicy
+from approvals.policy import stored as policies
 from approvals.terms import defaults
 from runtime_core import clock
 from runtime_core.models import (

@@ -13,7 +13,7 @@ django.setup()
 
 from django.contrib.auth.models import User
 
-from approvals import policy_versions
+from approvals.policy import versions as policy_versions
 from approvals.terms import defaults
 from runtime_core import commands, demo
 from runtime_core.models import ApiToken, Project

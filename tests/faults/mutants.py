@@ -208,7 +208,7 @@ def locks_turned_round() -> list[Patch]:
 
 def decided_twice() -> list[Patch]:
     """A settled interrupt takes another decision."""
-    from approvals import commands, entry
+    from approvals.deciding import commands, entry
 
     def late(actor: Any, interrupt: Any, opinion: Any, *rest: Any) -> Any:
         with one_commit("late"):

@@ -13,7 +13,7 @@ from django.core import mail
 from django.db import transaction
 from django.test import Client
 
-from approvals.commands import Opinion, decide
+from approvals.deciding.commands import Opinion, decide
 from approvals.notify import send
 from approvals.notify.errors import Undeliverable
 from approvals.notify.fanout import fan_out

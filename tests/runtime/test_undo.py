@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from approvals.changing import undo
-from approvals.commands import Opinion, decide
+from approvals.deciding.changing import undo
+from approvals.deciding.commands import Opinion, decide
 from runtime_core import clock, decisions
 from runtime_core.errors import DecisionConflict, Expired
 from runtime_core.loop.drive import advance

@@ -17,7 +17,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connection
 
-from approvals.commands import Opinion, decide
+from approvals.deciding.commands import Opinion, decide
 from runtime_core import commands
 from runtime_core.loop.drive import advance
 from runtime_core.models import Event, Interrupt, Membership, Project, Role, Run, ToolCall

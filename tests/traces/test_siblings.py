@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.traces.test_span_tree import Fake
-from traces.siblings import FIRST, LAST, More, folded
-from traces.span_tree import Node, lay_out
+from traces.shown.siblings import FIRST, LAST, More, folded
+from traces.shown.span_tree import Node, lay_out
 
 
 def shape(spans: list[Fake], must: int = 0) -> list[int | str]:

@@ -7,8 +7,8 @@ import time
 import uuid
 from dataclasses import dataclass, field
 
-from traces.span_tree import lay_out
-from traces.timescale import IDLE_SHARE, Timescale
+from traces.shown.span_tree import lay_out
+from traces.shown.timescale import IDLE_SHARE, Timescale
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 

@@ -16,11 +16,11 @@ from runtime_core.access import Can
 from runtime_core.errors import InterlockError, InvalidInput
 from runtime_core.models import Event, Run
 from runtime_core.values import Actor
-from traces import run_regions
 from traces.deletion import requests
-from traces.event_rows import rows_of
 from traces.gate import redactor
 from traces.pages import caller, page
+from traces.shown import run_regions
+from traces.shown.event_rows import rows_of
 from traces.views.limits_form import TopUpForm
 
 EVENTS_SHOWN = 300

@@ -14,10 +14,10 @@ from runtime_core import queries as core_queries
 from runtime_core.errors import NotFound
 from traces import queries
 from traces.pages import caller, page
-from traces.span_detail import detail, page_as_json
-from traces.span_tree import Node
-from traces.trace_filters import WITH, TraceFilter
-from traces.trace_page import Choice, Trace, shown, trace_of
+from traces.shown.span_detail import detail, page_as_json
+from traces.shown.span_tree import Node
+from traces.shown.trace_filters import WITH, TraceFilter
+from traces.shown.trace_page import Choice, Trace, shown, trace_of
 from traces.views.runs import filters_of, list_context
 
 

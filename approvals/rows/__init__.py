@@ -1,1 +1,0 @@
-"""Rows of this side, one file a subject; `approvals.models` brings them together."""

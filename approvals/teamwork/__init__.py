@@ -1,0 +1,1 @@
+"""Sharing the work on a request: claims and assignments, escalation, presence, saved views."""

@@ -1,0 +1,1 @@
+"""What the pages show of a run and its spans, as values: trees, bars, rows, words. Templates escape."""
