@@ -5,7 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-HEAD = ("figure", "ours", "floor", "ratio", "p50 ms", "p99 ms", "goal")
+HEAD = ("figure", "ours", "floor", "ratio", "p50 ms", "p99 ms", "goal", "best peer")
+
+# By the number that a figure's name begins with: the best of the products that were measured with the same
+# workload on a machine like this, PostgreSQL at full durability wherever the product has a database.
+PEERS = {
+    "1": "LangGraph 0.151 R",
+    "2": "LangGraph 0.039 R",
+    "3": "LangGraph 0.053 R",
+    "5": "DBOS 1, LangGraph 2",
+    "6": "LangGraph 3.0 kB, 8.4 to 40.5 by default",
+    "7": "LangGraph 7.4 ms",
+    "8": "DBOS 4.4 / 10.6 ms",
+    "9": "LangGraph server 12.2 / 14.6 ms patched, not durable; 834 / 994 stock",
+    "10": "LangGraph server 12 / 16 ms patched; 515 / 1,000 stock; x2.7",
+    "11": "LangGraph server 11.8 / 19.7 ms patched; 778 / 997 stock",
+    "12": "Celery 1.5 / 3.3 ms, not durable; DBOS 14.8 / 27.7",
+    "13": "LangGraph server 235/s patched, not durable; 8.1 stock",
+    "14": "LangGraph server 2,708 / 6,867 tokens/s; 13.9 ms",
+    "15": "Channels 148 / 29 events/s",
+    "16": "Channels p99 38 / 80 ms",
+    "17": "Phoenix 223/s, 0.043 R",
+    "18": "Phoenix 1,800 ms per 1,000",
+}
 
 
 @dataclass(frozen=True)
@@ -32,7 +54,8 @@ class Figure:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        return (self.name, self.ours, self.floor, self.ratio, self.p50, self.p99, self.goal)
+        peer = PEERS.get(self.name.partition(":")[0], "")
+        return (self.name, self.ours, self.floor, self.ratio, self.p50, self.p99, self.goal, peer)
 
 
 def shown(figures: Sequence[Figure]) -> str:
