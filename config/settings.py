@@ -158,7 +158,9 @@ _database_options: dict[str, Any] = {
     "prepare_threshold": 1_000_000,
     "options": (
         f"-c statement_timeout={STATEMENT_TIMEOUT_MS} -c lock_timeout={LOCK_TIMEOUT_MS} "
-        f"-c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_TIMEOUT_MS}"
+        f"-c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_TIMEOUT_MS} "
+        # What is prepared finds rows by their keys: the server need not plan it anew for its first values.
+        "-c plan_cache_mode=force_generic_plan"
     ),
 }
 if PART == "web":

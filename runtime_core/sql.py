@@ -8,11 +8,14 @@ Lock order everywhere: run, run_lease, permit, interrupt, tool_call, event.
 
 from __future__ import annotations
 
+import functools
+
 from runtime_core.sql_claim import LEASE as _LEASE
 
-# One step, one transaction: the run row, its lease, step, messages, ledger, interrupts, checkpoint and events.
-_COMMIT_STEP = f"""
-WITH moved AS (
+# One step, one transaction: the run row, and beside it the parts that the step has, named as below. A part costs its
+# setting up even where it writes nothing, so each combination is a statement of its own, planned once a connection.
+_MOVED = """
+moved AS (
     UPDATE run SET
         version = version + 1,
         status = %(to)s::text,
@@ -36,24 +39,46 @@ WITH moved AS (
     WHERE id = %(run)s AND lease_epoch = %(epoch)s AND version = %(version)s AND status = 'running'
     RETURNING id, thread_id, project_id, version, last_seq,
               cancel_requested_at, pause_requested_at
-), kept AS (
+)
+"""
+_PARTS = {
+    "kept": f"""
+kept AS (
     UPDATE run_lease SET until = {_LEASE}
     FROM moved WHERE run_id = moved.id AND epoch = %(epoch)s AND %(to)s::text = 'running'
-), released AS (
+)
+""",
+    "released": """
+released AS (
     DELETE FROM run_lease USING moved
     WHERE run_id = moved.id AND %(to)s::text <> 'running'
-), {{freed}} stepped AS (
+)
+""",
+    "freed": """
+freed AS (
+    UPDATE permit SET held_by = NULL FROM moved
+    WHERE permit.id = ANY(%(places)s::bigint[]) AND permit.held_by = moved.id AND permit.epoch = %(epoch)s
+)
+""",
+    "stepped": """
+stepped AS (
     INSERT INTO step (id, run_id, index, kind, status, epoch, attempt, name, detail, started_at, ended_at)
     SELECT x.id, moved.id, x.index, x.kind, x.status, %(epoch)s, x.attempt, x.name, x.detail,
            x.started_at, clock_timestamp()
     FROM moved, jsonb_to_recordset(%(steps)s::jsonb) AS x(
         id uuid, index int, kind text, status text, attempt int, name text, detail jsonb,
         started_at timestamptz)
-), said AS (
+)
+""",
+    "said": """
+said AS (
     INSERT INTO message (thread_id, position, run_id, step, body, created_at)
     SELECT moved.thread_id, x.position, moved.id, x.step, decode(x.body, 'base64'), clock_timestamp()
     FROM moved, jsonb_to_recordset(%(messages)s::jsonb) AS x(position int, step int, body text)
-), proposed AS (
+)
+""",
+    "proposed": """
+proposed AS (
     INSERT INTO tool_call (id, run_id, step, position, call_id, tool, effect, risk, status, args_text,
         args_digest, args_redacted, schema_digest, idempotency_key, verdict_reason, grant_id, attempts,
         epoch, error_code, result_text, result_redacted, truncated, worker, edited, created_at, started_at, ended_at)
@@ -70,7 +95,10 @@ WITH moved AS (
         args_text text, args_digest text, args_redacted jsonb, schema_digest text, idempotency_key text,
         verdict_reason text, grant_id uuid, error_code text, result_text text, result_redacted jsonb,
         truncated bool, worker text, ended bool)
-), changed AS (
+)
+""",
+    "changed": """
+changed AS (
     UPDATE tool_call SET
         status = x.status,
         epoch = %(epoch)s,
@@ -90,7 +118,10 @@ WITH moved AS (
         id uuid, seen text, status text, error_code text, result_text text, result_redacted jsonb,
         truncated bool, schema_digest text, effect text, risk text, worker text, ended bool)
     WHERE tool_call.id = x.id AND tool_call.run_id = moved.id AND tool_call.status = x.seen
-), asked AS (
+)
+""",
+    "asked": """
+asked AS (
     INSERT INTO interrupt (id, project_id, run_id, tool_call_id, kind, status, version, digest, risk,
         reason, required, policy, terms, requester_may, bound, detail, created_at, expires_at, action,
         comment)
@@ -101,7 +132,10 @@ WITH moved AS (
         id uuid, tool_call uuid, kind text, digest text, risk text, reason text, required int,
         policy uuid, terms jsonb, requester_may bool, bound jsonb, detail jsonb,
         expires_s double precision)
-), saved AS (
+)
+""",
+    "saved": """
+saved AS (
     INSERT INTO checkpoint (id, run_id, step, epoch, reason, schema_version, messages, state, digest,
         created_at)
     SELECT x.id, moved.id, x.step, %(epoch)s, x.reason, x.schema_version, x.messages,
@@ -109,14 +143,30 @@ WITH moved AS (
         clock_timestamp()
     FROM moved, jsonb_to_recordset(%(checkpoints)s::jsonb) AS x(
         id uuid, step int, reason text, schema_version int, messages int, state text, digest text)
-), told AS (
+)
+""",
+    "told": """
+told AS (
     INSERT INTO event (run_id, seq, type, ts, step, data)
     SELECT moved.id, moved.last_seq - %(n_events)s + x.nth, x.event->>'type', clock_timestamp(),
         (x.event->>'step')::int, x.event->'data'
     FROM moved, jsonb_array_elements(%(events)s::jsonb) WITH ORDINALITY AS x(event, nth)
 )
+""",
+}
+_ANSWER = """
 SELECT version, last_seq, cancel_requested_at IS NOT NULL, pause_requested_at IS NOT NULL FROM moved
 """
+
+
+@functools.cache
+def commit_step(parts: frozenset[str]) -> str:
+    """The statement of a step that has these parts; ValueError if one is unknown."""
+    if unknown := parts - _PARTS.keys():
+        raise ValueError(f"no parts of a step: {sorted(unknown)}")
+    wanted = (text.strip() for name, text in _PARTS.items() if name in parts)
+    return f"WITH {', '.join((_MOVED.strip(), *wanted))}{_ANSWER}"
+
 
 # The same for a node of a graph that changes nothing but the state: scalars, as most of its cost is reading its values.
 # The lease is renewed now and then, not by each node.
@@ -154,14 +204,6 @@ WITH moved AS (
 )
 SELECT version, last_seq, cancel_requested_at IS NOT NULL, pause_requested_at IS NOT NULL FROM moved
 """
-COMMIT_STEP = _COMMIT_STEP.format(freed="")
-# The same where the step, or the run that is let go, held places of quotas.
-COMMIT_STEP_FREEING = _COMMIT_STEP.format(
-    freed="""freed AS (
-    UPDATE permit SET held_by = NULL FROM moved
-    WHERE permit.id = ANY(%(places)s::bigint[]) AND permit.held_by = moved.id AND permit.epoch = %(epoch)s
-),"""
-)
 
 # Events of a step that still goes on. Not synced to disk: the step's own commit, later in the log, syncs these too.
 APPEND_EVENTS = """

@@ -61,7 +61,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class StepCommit:
-    """All that one step writes, its raw texts plain. Rows have the shape of `sql.COMMIT_STEP`'s record sets."""
+    """All that one step writes, its raw texts plain. Rows have the shape of `sql.commit_step`'s record sets."""
 
     to: RunStatus = RunStatus.RUNNING
     cause: str = ""
@@ -373,12 +373,29 @@ def _commit(params: dict[str, Any], step: StepCommit) -> Row | None:
     """The step's statement, with its audit entries and what it took back in the same transaction, if any."""
     undone = [*step.undone, *(row["undoes"] for row in step.changed_calls if row.get("undoes"))]
     with one_commit("commit", alone=not (step.audits or undone)):
-        row = _one_planned(sql.COMMIT_STEP_FREEING if params["places"] else sql.COMMIT_STEP, params)
+        row = _one_planned(sql.commit_step(_parts(params, step)), params)
         if row is not None and undone:
             taken_back(undone)
         if row is not None and step.audits:
             ports.audit().record(step.audits)
         return row
+
+
+def _parts(params: dict[str, Any], step: StepCommit) -> frozenset[str]:
+    """Which parts of the step's statement have something to write."""
+    written = {
+        "kept": step.to is RunStatus.RUNNING,
+        "released": step.to is not RunStatus.RUNNING,
+        "freed": params["places"],
+        "stepped": step.steps,
+        "said": step.messages,
+        "proposed": step.new_calls,
+        "changed": step.changed_calls,
+        "asked": step.interrupts,
+        "saved": step.checkpoints,
+        "told": params["n_events"],
+    }
+    return frozenset(part for part, has in written.items() if has)
 
 
 def _commit_node(params: dict[str, Any]) -> Row | None:

@@ -37,7 +37,7 @@ def extend(digest: str, bodies: Iterable[str]) -> str:
 
 
 def row(*, step: int, reason: str, messages: int, rolling: str, state: Json) -> dict[str, Json]:
-    """A checkpoint as `sql.COMMIT_STEP` inserts it. StateNotPlain if its state would not come back as it is."""
+    """A checkpoint as `sql.commit_step` inserts it. StateNotPlain if its state would not come back as it is."""
     require_plain(state)
     return {
         "id": str(new_id()),

@@ -333,7 +333,7 @@ def _failure_event(
 
 
 def step_row(work: Work, step: OpenStep, status: str, detail: dict[str, Json]) -> dict[str, Json]:
-    """A step as `sql.COMMIT_STEP` inserts it."""
+    """A step as `sql.commit_step` inserts it."""
     return {
         "id": str(new_id()),
         "index": step.index,

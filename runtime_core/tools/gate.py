@@ -168,7 +168,7 @@ def interrupt_row(
     terms: ApprovalTerms,
     bound: dict[str, Json],
 ) -> dict[str, Json]:
-    """An interrupt about this call, as `sql.COMMIT_STEP` inserts it."""
+    """An interrupt about this call, as `sql.commit_step` inserts it."""
     return {
         "id": str(new_id()),
         "tool_call": str(call.id),

@@ -232,7 +232,7 @@ def record_of(row: ToolCall, approval: uuid.UUID | None = None) -> CallRecord:
 
 
 def new_row(call: CallRecord) -> dict[str, Json]:
-    """A proposed call as `sql.COMMIT_STEP` inserts it."""
+    """A proposed call as `sql.commit_step` inserts it."""
     return {
         "id": str(call.id),
         "step": call.step,
@@ -259,7 +259,7 @@ def new_row(call: CallRecord) -> dict[str, Json]:
 
 
 def changed_row(before: CallRecord, after: CallRecord) -> dict[str, Json]:
-    """A changed call as `sql.COMMIT_STEP` updates it: only if its status is still the one seen."""
+    """A changed call as `sql.commit_step` updates it: only if its status is still the one seen."""
     undoes = after.undoes if after.status is CallStatus.SUCCEEDED else None
     return {
         "undoes": str(undoes) if undoes else None,

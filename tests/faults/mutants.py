@@ -37,11 +37,11 @@ def _without(statement: str, *conditions: str) -> str:
 
 
 def _step_statements(change: Callable[[str], str]) -> list[Patch]:
-    """Both forms of the step's statement, changed."""
-    names = ("COMMIT_STEP", "COMMIT_STEP_FREEING")
-    changed = {name: change(getattr(sql, name)) for name in names}
-    assert all(changed[name] != getattr(sql, name) for name in names), "there is nothing to change"
-    return [(sql, name, text) for name, text in changed.items()]
+    """Every form of the step's statement, changed."""
+    real = sql.commit_step
+    whole = real(frozenset(sql._PARTS))
+    assert change(whole) != whole, "there is nothing to change"
+    return [(sql, "commit_step", lambda parts: change(real(parts)))]
 
 
 def no_epoch() -> list[Patch]:
@@ -179,7 +179,7 @@ def question_after_the_pause() -> list[Patch]:
 
 
 def _store(claim: Any, step: StepCommit) -> None:
-    asked = sql.COMMIT_STEP.split("asked AS (")[1].split("), saved AS (")[0]
+    asked = sql._PARTS["asked"].split("asked AS (")[1].rsplit(")", 1)[0]
     with one_commit("late"), connection.cursor() as cursor:
         cursor.execute(
             f"WITH moved AS (SELECT id, project_id FROM run WHERE id = %(run)s) {asked}",  # noqa: S608
