@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from runtime_core.ids import new_id
+from runtime_core.models.checks import never_negative
 from runtime_core.models.run import Run
 from runtime_core.models.sealed import SealedField
 
@@ -17,11 +18,11 @@ class Checkpoint(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     run = models.ForeignKey(Run, models.CASCADE, related_name="checkpoints", db_index=False)
-    step = models.PositiveIntegerField()
-    epoch = models.PositiveBigIntegerField()
+    step = models.IntegerField()
+    epoch = models.BigIntegerField()
     reason = models.CharField(max_length=20)
-    schema_version = models.PositiveSmallIntegerField()
-    messages = models.PositiveIntegerField(help_text="How many messages of the run it covers.")
+    schema_version = models.SmallIntegerField()
+    messages = models.IntegerField(help_text="How many messages of the run it covers.")
     state = SealedField(as_json=True)
     digest = models.CharField(max_length=64)
     pinned = models.BooleanField(
@@ -32,6 +33,12 @@ class Checkpoint(models.Model):
     class Meta:
         db_table = "checkpoint"
         ordering = ["id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=never_negative("step", "epoch", "schema_version", "messages"),
+                name="checkpoint_counts",
+            ),
+        ]
         indexes = [models.Index(fields=["run", "epoch", "id"], name="checkpoint_in_order")]
 
     def __str__(self) -> str:

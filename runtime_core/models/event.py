@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
+from runtime_core.models.checks import OneOf
 from runtime_core.models.run import Run
 
 TYPES = (
@@ -25,7 +26,7 @@ class Event(models.Model):
 
     pk = models.CompositePrimaryKey("run_id", "seq")
     run = models.ForeignKey(Run, models.CASCADE, related_name="events", db_index=False)
-    seq = models.PositiveBigIntegerField()
+    seq = models.BigIntegerField()
     type = models.CharField(max_length=16)
     ts = models.DateTimeField(db_default=models.functions.Now())
     step = models.PositiveIntegerField(null=True)
@@ -34,7 +35,7 @@ class Event(models.Model):
     class Meta:
         db_table = "event"
         constraints = [
-            models.CheckConstraint(condition=models.Q(type__in=TYPES), name="event_type_known"),
+            models.CheckConstraint(condition=OneOf("type", TYPES), name="event_type_known"),
             models.CheckConstraint(condition=models.Q(seq__gt=0), name="event_seq_from_one"),
         ]
 

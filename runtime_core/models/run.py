@@ -7,12 +7,18 @@ from django.db import models
 
 from runtime_core.ids import new_id
 from runtime_core.models.agent import Agent, AgentVersion
+from runtime_core.models.checks import OneOf, never_negative
 from runtime_core.models.kept import Kept
 from runtime_core.models.project import Project
 from runtime_core.models.thread import Thread
 from runtime_core.states import ENDED, RunStatus
 
 _ENDED = sorted(s.value for s in ENDED)
+_LIVE = sorted(s.value for s in RunStatus if s not in ENDED)
+_COUNTS = (
+    "version", "attempt", "lease_epoch", "claims_without_progress", "model_failures", "next_step", "steps", "last_seq",
+    "input_tokens", "output_tokens", "cost_microusd", "max_steps", "max_tokens", "max_cost_microusd", "deadline_s",
+)  # fmt: skip
 
 
 class Run(models.Model):
@@ -57,32 +63,32 @@ class Run(models.Model):
     metadata = models.JSONField(default=dict)
 
     status = models.CharField(max_length=12, default=RunStatus.PENDING.value)
-    version = models.PositiveBigIntegerField(default=0)
-    attempt = models.PositiveIntegerField(default=1)
+    version = models.BigIntegerField(default=0)
+    attempt = models.IntegerField(default=1)
     # The higher, the sooner, among the runs of its project.
     priority = models.SmallIntegerField(default=0)
     available_at = models.DateTimeField(db_default=models.functions.Now())
     # `tool:NAME` or `model:NAME` while and since it waited for a place; a commit of its next step clears it.
     waits_for = models.CharField(max_length=210, blank=True, default="", db_default="")
-    lease_epoch = models.PositiveBigIntegerField(default=0)
-    claims_without_progress = models.PositiveSmallIntegerField(default=0)
-    model_failures = models.PositiveSmallIntegerField(default=0)
+    lease_epoch = models.BigIntegerField(default=0)
+    claims_without_progress = models.SmallIntegerField(default=0)
+    model_failures = models.SmallIntegerField(default=0)
     cancel_requested_at = models.DateTimeField(null=True)
     cancel_requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
     )
     pause_requested_at = models.DateTimeField(null=True)
 
-    next_step = models.PositiveIntegerField(default=0)
-    steps = models.PositiveIntegerField(default=0)
-    last_seq = models.PositiveBigIntegerField(default=0)
-    input_tokens = models.PositiveBigIntegerField(default=0)
-    output_tokens = models.PositiveBigIntegerField(default=0)
-    cost_microusd = models.PositiveBigIntegerField(default=0)
-    max_steps = models.PositiveIntegerField()
-    max_tokens = models.PositiveBigIntegerField()
-    max_cost_microusd = models.PositiveBigIntegerField()
-    deadline_s = models.PositiveIntegerField()
+    next_step = models.IntegerField(default=0)
+    steps = models.IntegerField(default=0)
+    last_seq = models.BigIntegerField(default=0)
+    input_tokens = models.BigIntegerField(default=0)
+    output_tokens = models.BigIntegerField(default=0)
+    cost_microusd = models.BigIntegerField(default=0)
+    max_steps = models.IntegerField()
+    max_tokens = models.BigIntegerField()
+    max_cost_microusd = models.BigIntegerField()
+    deadline_s = models.IntegerField()
     deadline_at = models.DateTimeField(null=True)
 
     # Null: there is none yet; an empty text is an answer.
@@ -106,19 +112,17 @@ class Run(models.Model):
         db_table = "run"
         constraints = [
             models.CheckConstraint(
-                condition=models.Q(status__in=[s.value for s in RunStatus]), name="run_status_known"
+                condition=models.Q(OneOf("status", _LIVE), ended_at__isnull=True)
+                | models.Q(OneOf("status", _ENDED), ended_at__isnull=False),
+                name="run_status_fits",
             ),
-            models.CheckConstraint(
-                condition=models.Q(status__in=_ENDED, ended_at__isnull=False)
-                | (~models.Q(status__in=_ENDED) & models.Q(ended_at__isnull=True)),
-                name="run_ended_has_a_time",
-            ),
+            models.CheckConstraint(condition=never_negative(*_COUNTS), name="run_counts"),
             models.CheckConstraint(
                 condition=models.Q(priority__gte=-10, priority__lte=10),
                 name="run_priority_bounded",
             ),
             models.CheckConstraint(
-                condition=models.Q(compensation__in=["", "due", "begun"]),
+                condition=OneOf("compensation", ["", "due", "begun"]),
                 name="run_compensation_known",
             ),
             models.UniqueConstraint(
@@ -213,11 +217,11 @@ class Step(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     run = models.ForeignKey(Run, models.CASCADE, related_name="step_rows", db_index=False)
-    index = models.PositiveIntegerField()
+    index = models.IntegerField()
     kind = models.CharField(max_length=8)
     status = models.CharField(max_length=10)
-    epoch = models.PositiveBigIntegerField()
-    attempt = models.PositiveIntegerField(default=1)
+    epoch = models.BigIntegerField()
+    attempt = models.IntegerField(default=1)
     name = models.CharField(max_length=120)
     detail = models.JSONField(default=dict)
     started_at = models.DateTimeField()
@@ -229,11 +233,14 @@ class Step(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["run", "index"], name="step_index_once"),
             models.CheckConstraint(
-                condition=models.Q(kind__in=["model", "tool", "node"]), name="step_kind_known"
+                condition=OneOf("kind", ["model", "tool", "node"]), name="step_kind_known"
             ),
             models.CheckConstraint(
-                condition=models.Q(status__in=["succeeded", "failed", "cancelled"]),
+                condition=OneOf("status", ["succeeded", "failed", "cancelled"]),
                 name="step_status_known",
+            ),
+            models.CheckConstraint(
+                condition=never_negative("index", "epoch", "attempt"), name="step_counts"
             ),
         ]
 

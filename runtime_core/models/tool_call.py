@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from runtime_core.ids import new_id
+from runtime_core.models.checks import OneOf
 from runtime_core.models.run import Run
 from runtime_core.models.sealed import SealedField
 from runtime_core.states import CallStatus
@@ -74,7 +75,7 @@ class ToolCall(models.Model):
                 name="tool_call_undone_once",
             ),
             models.CheckConstraint(
-                condition=models.Q(status__in=[s.value for s in CallStatus]),
+                condition=OneOf("status", [s.value for s in CallStatus]),
                 name="tool_call_status_known",
             ),
         ]
