@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from uuid import UUID
 
@@ -62,22 +62,22 @@ def processes(count: int) -> Iterator[list[Lanes]]:
 
 def drive(lane: Sequence[UUID]) -> None:
     """Claim and drive each of these runs to its end, on this thread."""
-    from django.db import connection
-
     from runtime_core.loop.drive import advance
 
     for run_id in lane:
         assert advance("bench", run_id), "somebody else has taken the run"
-    connection.close()
+
+
+_threads: list[ThreadPoolExecutor] = []
 
 
 def together(lanes: Sequence[Sequence[UUID]]) -> None:
-    """Drive all lanes at once, each on a thread of its own."""
-    threads = [threading.Thread(target=drive, args=(lane,)) for lane in lanes]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    """Drive all lanes at once, each on a thread of its own; they stay with their connections, as a worker's do."""
+    while len(_threads) < len(lanes):
+        _threads.append(ThreadPoolExecutor(1, thread_name_prefix="lane"))
+    driven = [thread.submit(drive, lane) for thread, lane in zip(_threads, lanes, strict=False)]
+    for one in driven:
+        one.result()
 
 
 def main() -> None:

@@ -36,11 +36,11 @@ def measure(place: Place, floor: Floor, rounds: int, runs: int, long: bool) -> I
 
 def _rates(place: Place, floor: Floor, rounds: int, runs: int, agent: str) -> Iterator[Figure]:
     """Steps of plain code, a commit each: the workload by which engines are compared."""
-    _drive_all(_start(place, agent, 4))
 
     def rate(lanes: int, others: Sequence[Lanes] = ()) -> float:
         return _rate(place, agent, runs * lanes, lanes, CHAIN_STEPS, others)
 
+    rate(8)  # the connections and caches of all lanes
     one = floor.rounds(1, rounds, lambda: rate(1))
     yield _figure("1: durable steps/s, chain20, 1 run", one, "0.30 R (goal 0.45)")
     eight = floor.rounds(8, rounds, lambda: rate(8))
@@ -55,7 +55,7 @@ def _react_rates(
     place: Place, floor: Floor, rounds: int, runs: int, agent: str
 ) -> Iterator[Figure]:
     """Turns of a model and a tool, with permissions, ledger and redaction."""
-    _drive_all(_start(place, agent, 2))
+    _rate(place, agent, 8, 8, REACT_STEPS)
     one = floor.rounds(1, rounds, lambda: _rate(place, agent, runs, 1, REACT_STEPS))
     yield _figure("durable steps/s, react20, 1 run", one, "")
     eight = floor.rounds(8, rounds, lambda: _rate(place, agent, runs * 4, 8, REACT_STEPS))

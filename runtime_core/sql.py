@@ -9,6 +9,7 @@ Lock order everywhere: run, run_lease, permit, interrupt, tool_call, event.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 
 from runtime_core.sql_claim import LEASE as _LEASE
 
@@ -162,16 +163,12 @@ SELECT version, last_seq, cancel_requested_at IS NOT NULL, pause_requested_at IS
 @functools.cache
 def commit_step(parts: frozenset[str]) -> str:
     """The statement of a step that has these parts; ValueError if one is unknown."""
-    if unknown := parts - _PARTS.keys():
-        raise ValueError(f"no parts of a step: {sorted(unknown)}")
-    wanted = (text.strip() for name, text in _PARTS.items() if name in parts)
-    return f"WITH {', '.join((_MOVED.strip(), *wanted))}{_ANSWER}"
+    return _joined(_MOVED, _PARTS, parts)
 
 
 # The same for a node of a graph that changes nothing but the state: scalars, as most of its cost is reading its values.
-# The lease is renewed now and then, not by each node.
-COMMIT_NODE = f"""
-WITH moved AS (
+_NODE_MOVED = """
+moved AS (
     UPDATE run SET
         version = version + 1,
         next_step = %(next_step)s,
@@ -182,13 +179,10 @@ WITH moved AS (
         error = NULL
     WHERE id = %(run)s AND lease_epoch = %(epoch)s AND version = %(version)s AND status = 'running'
     RETURNING id, version, last_seq, cancel_requested_at, pause_requested_at
-), kept AS (
-    UPDATE run_lease SET until = {_LEASE}
-    FROM moved WHERE run_id = moved.id AND epoch = %(epoch)s AND %(renew)s
 ), stepped AS (
     INSERT INTO step (id, run_id, index, kind, status, epoch, attempt, name, detail, started_at, ended_at)
     SELECT %(step_id)s, moved.id, %(index)s, 'node', 'succeeded', %(epoch)s, %(attempt)s, %(name)s,
-        '{{}}', %(started_at)s, clock_timestamp()
+        '{}', %(started_at)s, clock_timestamp()
     FROM moved
 ), saved AS (
     INSERT INTO checkpoint (id, run_id, step, epoch, reason, schema_version, messages, state, digest,
@@ -196,14 +190,39 @@ WITH moved AS (
     SELECT %(checkpoint_id)s, moved.id, %(index)s, %(epoch)s, %(reason)s, %(schema_version)s,
         %(messages)s, %(state)s::bytea, %(digest)s, clock_timestamp()
     FROM moved
-), told AS (
-    INSERT INTO event (run_id, seq, type, ts, step, data)
-    SELECT moved.id, moved.last_seq - %(n_events)s + x.nth, x.event->>'type', clock_timestamp(),
-        (x.event->>'step')::int, x.event->'data'
-    FROM moved, jsonb_array_elements(%(events)s::jsonb) WITH ORDINALITY AS x(event, nth)
 )
-SELECT version, last_seq, cancel_requested_at IS NOT NULL, pause_requested_at IS NOT NULL FROM moved
 """
+_NODE_PARTS = {
+    # The lease is renewed now and then, not by each node.
+    "kept": f"""
+kept AS (
+    UPDATE run_lease SET until = {_LEASE}
+    FROM moved WHERE run_id = moved.id AND epoch = %(epoch)s
+)
+""",
+    "told_one": """
+told AS (
+    INSERT INTO event (run_id, seq, type, ts, step, data)
+    SELECT moved.id, moved.last_seq, %(event_type)s, clock_timestamp(), %(event_step)s, %(event_data)s::jsonb
+    FROM moved
+)
+""",
+    "told": _PARTS["told"],
+}
+
+
+@functools.cache
+def commit_node(parts: frozenset[str]) -> str:
+    """The statement of a node with these of the parts `kept`, `told_one`, `told`."""
+    return _joined(_NODE_MOVED, _NODE_PARTS, parts)
+
+
+def _joined(moved: str, known: Mapping[str, str], parts: frozenset[str]) -> str:
+    if unknown := parts - known.keys():
+        raise ValueError(f"no parts of a step: {sorted(unknown)}")
+    wanted = (text.strip() for name, text in known.items() if name in parts)
+    return f"WITH {', '.join((moved.strip(), *wanted))}{_ANSWER}"
+
 
 # Events of a step that still goes on. Not synced to disk: the step's own commit, later in the log, syncs these too.
 APPEND_EVENTS = """

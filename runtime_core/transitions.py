@@ -188,7 +188,6 @@ def commit_node(claim: Claim, seen: Seen, node: NodeCommit, renew: bool) -> Seen
         "epoch": claim.epoch,
         "version": seen.version,
         "next_step": node.next_step,
-        "renew": renew,
         "lease_seconds": limits().lease_seconds,
         "step_id": node.step_id,
         "index": node.index,
@@ -202,10 +201,12 @@ def commit_node(claim: Claim, seen: Seen, node: NodeCommit, renew: bool) -> Seen
         "state": vault.seal(node.state, vault.context("checkpoint", "state", node.checkpoint_id)),
         "digest": node.digest,
         "n_events": len(node.events),
-        "events": _events_json(node.events),
+        **_node_events(node.events),
     }
+    told = {0: (), 1: ("told_one",)}.get(len(node.events), ("told",))
+    statement = sql.commit_node(frozenset((*told, "kept") if renew else told))
     row = _written(
-        lambda: _commit_node(params),
+        lambda: _commit_node(statement, params),
         lambda found: _committed(seen, found, False),
         claim,
     )
@@ -398,9 +399,17 @@ def _parts(params: dict[str, Any], step: StepCommit) -> frozenset[str]:
     return frozenset(part for part, has in written.items() if has)
 
 
-def _commit_node(params: dict[str, Any]) -> Row | None:
+def _node_events(events: Sequence[NewEvent]) -> dict[str, Any]:
+    """One event, as nearly every node has, goes as scalars."""
+    if len(events) != 1:
+        return {"events": _events_json(events)}
+    [event] = events
+    return {"event_type": event.type, "event_step": event.step, "event_data": _dump(event.data)}
+
+
+def _commit_node(statement: str, params: dict[str, Any]) -> Row | None:
     with one_commit("node", alone=True):
-        return _one_planned(sql.COMMIT_NODE, params)
+        return _one_planned(statement, params)
 
 
 def _append(params: dict[str, Any]) -> Row | None:
