@@ -116,7 +116,7 @@ def _run(
     known: dict[str, bytes],
     text: str,
     encoded: list[bytes | None],
-    formats: list[int],
+    formats: Sequence[int],
 ) -> pq.abc.PGresult:
     name = known.get(text)
     if name is None:
@@ -128,21 +128,26 @@ def _run(
     return session.exec_prepared(name, encoded, formats)  # type: ignore[arg-type]  # None is NULL
 
 
-def _encoded(values: Sequence[Any]) -> tuple[list[bytes | None], list[int]]:
+def _encoded(values: Sequence[Any]) -> tuple[list[bytes | None], Sequence[int]]:
     """The values as libpq takes them, and the format of each: bytes go as they are, everything else as text."""
-    encoded, formats = [], []
-    for value in values:
-        encode = _ENCODERS.get(type(value)) or _inherited(value)
-        encoded.append(encode(value))
-        formats.append(1 if encode is _bytes else 0)
-    return encoded, formats
+    encoders, formats = _encoders_of(tuple(map(type, values)))
+    return [encode(value) for encode, value in zip(encoders, values, strict=True)], formats
 
 
-def _inherited(value: Any) -> Callable[[Any], bytes | None]:
-    for kind in (bytes, str, int):
-        if isinstance(value, kind):
-            return _ENCODERS[kind]
-    raise TypeError(f"a {type(value).__name__} is no value of a prepared statement")
+@functools.lru_cache(maxsize=1_024)
+def _encoders_of(
+    kinds: tuple[type, ...],
+) -> tuple[list[Callable[[Any], bytes | None]], Sequence[int]]:
+    """A statement's values are of the same few types each time."""
+    encoders = [_ENCODERS.get(kind) or _inherited(kind) for kind in kinds]
+    return encoders, [1 if encode is _bytes else 0 for encode in encoders]
+
+
+def _inherited(kind: type) -> Callable[[Any], bytes | None]:
+    for known in (bytes, str, int):
+        if issubclass(kind, known):
+            return _ENCODERS[known]
+    raise TypeError(f"a {kind.__name__} is no value of a prepared statement")
 
 
 def _bytes(value: bytes) -> bytes:

@@ -12,7 +12,7 @@ import datetime as dt
 import json
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -336,16 +336,19 @@ def _commit_params(
         "output": step.output,
         "error": _dump(step.error) if step.error is not None else None,
         "lease_seconds": limits().lease_seconds,
-        "steps": _dump(step.steps),
-        "messages": _dump(
-            [_sealed(Message, row, claim.run_id, row["position"]) for row in step.messages]
-        ),
-        "new_calls": _dump([_sealed(ToolCall, row, row["id"]) for row in step.new_calls]),
-        "changed_calls": _dump([_sealed(ToolCall, row, row["id"]) for row in step.changed_calls]),
-        "interrupts": _dump(step.interrupts),
-        "checkpoints": _dump([_sealed(Checkpoint, row, row["id"]) for row in step.checkpoints]),
         "events": _events_json(events),
+        **{name: _dump(rows) for name, rows in _rows_of(claim, step) if rows},
     }
+
+
+def _rows_of(claim: Claim, step: StepCommit) -> Iterator[tuple[str, Sequence[dict[str, Json]]]]:
+    """The rows of each table as they are stored."""
+    yield "steps", step.steps
+    yield "messages", [_sealed(Message, m, claim.run_id, m["position"]) for m in step.messages]
+    yield "new_calls", [_sealed(ToolCall, row, row["id"]) for row in step.new_calls]
+    yield "changed_calls", [_sealed(ToolCall, row, row["id"]) for row in step.changed_calls]
+    yield "interrupts", step.interrupts
+    yield "checkpoints", [_sealed(Checkpoint, row, row["id"]) for row in step.checkpoints]
 
 
 def _sealed(model: type[Model], row: dict[str, Json], *identity: object) -> dict[str, Json]:
