@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections, models
-from psycopg import errors, pq
+from psycopg import abc, errors, pq
 from psycopg.adapt import Transformer
 
 _NAMED = re.compile(r"%\((\w+)\)s")
@@ -100,14 +100,15 @@ def _answer(raw: psycopg.Connection[Row], text: str, values: Sequence[Any]) -> l
     result = _run(raw.pgconn, known, text, encoded, formats)
     if result.status != pq.ExecStatus.TUPLES_OK:
         raise _error(raw.pgconn, result)
-    reader: Transformer = raw.__dict__.get("_interlock_reader") or _reader(raw)
+    reader = raw.__dict__.get("_interlock_reader") or _reader(raw)
     reader.set_pgresult(result)
     return reader.load_rows(0, result.ntuples, tuple)
 
 
-def _reader(raw: psycopg.Connection[Row]) -> Transformer:
+def _reader(raw: psycopg.Connection[Row]) -> abc.Transformer:
     """What reads answers, made once a connection: it looks up what reads each type."""
-    reader = raw.__dict__["_interlock_reader"] = Transformer(raw)
+    reader: abc.Transformer = Transformer(raw)
+    raw.__dict__["_interlock_reader"] = reader
     return reader
 
 
