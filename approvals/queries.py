@@ -1,6 +1,4 @@
-"""Reads of the inbox: which interrupts a person sees, which wait for them, and how one looks to
-them.
-"""
+"""Reads of interrupts: which a person sees, which wait for them, and how one looks to them."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from approvals.people.rulings import ruling_on
 from approvals.policy.rules import LISTED, Ruling
 from runtime_core import decisions
 from runtime_core.access import visible_projects
-from runtime_core.errors import InvalidInput, NotFound
+from runtime_core.errors import NotFound
 from runtime_core.models import Interrupt
 from runtime_core.queries import Page, paged
 from runtime_core.states import ALLOWED_ACTIONS, InterruptKind, InterruptStatus
@@ -28,23 +26,8 @@ from runtime_core.values import Json
 
 COUNT_MAX = 100
 # A page of the list: what a person reads before the next, and what a page may cost.
-LIST_MAX = 60
-VIEWS = ("mine", "all", "snoozed", "decided")
+LIST_MAX = 50
 _RELATED = ("run", "run__agent", "run__created_by", "project", "tool_call", "decided_by")
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """What the inbox list is narrowed to; it is the page's query string."""
-
-    view: str = "mine"
-    risk: str = ""
-    agent: str = ""
-
-    @property
-    def is_narrowed(self) -> bool:
-        """True if there may be more that the filters hide."""
-        return bool(self.risk or self.agent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +52,12 @@ class Shown:
 def visible(user: Any, token_project: uuid.UUID | None = None) -> QuerySet[Interrupt]:
     """Every interrupt of the projects that `user` may see."""
     projects = visible_projects(user, token_project).values("id")
-    return Interrupt.objects.filter(project__in=projects).select_related(*_RELATED)
+    return whole(Interrupt.objects.filter(project__in=projects))
+
+
+def whole(found: QuerySet[Interrupt]) -> QuerySet[Interrupt]:
+    """With everything that a page says about an interrupt."""
+    return found.select_related(*_RELATED)
 
 
 def waiting_for(user: Any) -> QuerySet[Interrupt]:
@@ -98,68 +86,17 @@ def for_me(user: Any) -> QuerySet[Interrupt]:
     given = Assignment.objects.filter(interrupt__status=InterruptStatus.OPEN)
     mine = given.filter(Q(person=user.pk) | Q(group__members=user.pk))
     to_others = Q(id__in=given.values("interrupt_id")) & ~Q(id__in=mine.values("interrupt_id"))
-    return waiting_for(user).exclude(to_others).exclude(id__in=_snoozed(user))
+    return waiting_for(user).exclude(to_others).exclude(id__in=snoozed(user))
 
 
-def _snoozed(user: Any) -> QuerySet[Any]:
+def snoozed(user: Any) -> QuerySet[Any]:
+    """The interrupts that the person has put off for now."""
     return Snooze.objects.filter(user=user.pk, until__gt=Now()).values("interrupt_id")
-
-
-def inbox(user: Any, filters: Filters) -> QuerySet[Interrupt]:
-    """The rows of one view of the inbox: what expires first on top; decided ones newest first."""
-    # The person's own is asked for directly: as a condition on all, every open row would be looked at.
-    is_mine = filters.view not in ("all", "snoozed", "decided")
-    found = for_me(user).select_related(*_RELATED) if is_mine else visible(user)
-    if filters.risk:
-        found = found.filter(risk=filters.risk)
-    if filters.agent:
-        found = found.filter(run__agent__name=filters.agent)
-    if filters.view == "decided":
-        return found.exclude(status=InterruptStatus.OPEN).order_by(*order_of(filters.view))
-    if filters.view == "snoozed":
-        found = found.filter(id__in=_snoozed(user))
-    return found.filter(status=InterruptStatus.OPEN).order_by(*order_of(filters.view))
-
-
-def order_of(view: str) -> tuple[str, ...]:
-    """What a view of the inbox is sorted by."""
-    return ("-decided_at", "-id") if view == "decided" else ("expires_at", "id")
-
-
-def inbox_page(user: Any, filters: Filters, after: str) -> Page[Interrupt]:
-    """So many rows of one view behind the cursor `after`; an unknown cursor begins at the top."""
-    found, order = inbox(user, filters), order_of(filters.view)
-    try:
-        return paged(found, order, after or None, LIST_MAX)
-    except InvalidInput:
-        return paged(found, order, None, LIST_MAX)
 
 
 def open_count(user: Any, token_project: uuid.UUID | None = None) -> int:
     """How many interrupts wait for `user`, counted no further than COUNT_MAX."""
     return _within(for_me(user), token_project).order_by()[:COUNT_MAX].count()
-
-
-def visible_open_count(user: Any) -> int:
-    """How many open interrupts `user` sees, counted no further than COUNT_MAX."""
-    return visible(user).filter(status=InterruptStatus.OPEN).order_by()[:COUNT_MAX].count()
-
-
-def snoozed_count(user: Any) -> int:
-    """How many open interrupts `user` has put off."""
-    found = visible(user).filter(status=InterruptStatus.OPEN, id__in=_snoozed(user))
-    return found.order_by()[:COUNT_MAX].count()
-
-
-def last_decided(user: Any) -> Interrupt | None:
-    """What was settled last among all that `user` sees."""
-    settled = visible(user).exclude(status=InterruptStatus.OPEN)
-    return settled.order_by("-decided_at").first()
-
-
-def default_view(user: Any) -> str:
-    """Who decides nowhere looks at everything that is open."""
-    return "mine" if eligible.decides_anywhere(user) else "all"
 
 
 def open_ids(user: Any, token_project: uuid.UUID | None = None) -> list[str]:
@@ -171,12 +108,6 @@ def open_ids(user: Any, token_project: uuid.UUID | None = None) -> list[str]:
 def _within(found: QuerySet[Interrupt], token_project: uuid.UUID | None) -> QuerySet[Interrupt]:
     """A token that is bound to a project hears of no other."""
     return found.filter(project=token_project) if token_project else found
-
-
-def agent_names(user: Any) -> list[str]:
-    """The agents that have ever asked in a project of `user`, for the filter."""
-    names = visible(user).order_by("run__agent__name").values_list("run__agent__name", flat=True)
-    return list(names.distinct()[:COUNT_MAX])
 
 
 def get(user: Any, interrupt_id: uuid.UUID, token_project: uuid.UUID | None = None) -> Interrupt:

@@ -18,6 +18,8 @@ ADDRESSES = {
     "what is for me": "/inbox/?view=mine",
     "all that is open": "/inbox/?view=all",
     "filtered by risk": "/inbox/?view=mine&risk=high",
+    "filtered by tool, the highest risk first": "/inbox/?view=mine&tool=do_if_agreed&sort=risk",
+    "all that is open, newest first": "/inbox/?view=all&sort=newest",
     "another page's frame, with its count": "/notifications/",
 }
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from approvals import queries
 from approvals.inbox import history, lines, showing, together
 from approvals.inbox.decision_form import DecisionForm
+from approvals.inbox.desk import VIEWS, Desk, Filters
 from approvals.inbox.wording import REJECT_REASONS, words_of
 from approvals.people import eligible
-from approvals.queries import Filters, Shown
+from approvals.queries import Shown
 from runtime_core import clock
 from runtime_core.errors import DecisionConflict, StaleVersion
 from runtime_core.ids import new_id
 from runtime_core.states import InterruptKind, InterruptStatus
 from runtime_core.values import Risk
 
+SORT_WORDS = {
+    "expiry": "Expires first",
+    "risk": "Highest risk first",
+    "newest": "Newest first",
+    "oldest": "Oldest first",
+}
 # What became of a call after its decision; before that the decision itself says it.
 NEWS = frozenset({"executing", "succeeded", "failed", "unknown", "compensated", "cancelled"})
 
@@ -31,22 +37,22 @@ class Question:
     keys: frozenset[str] = frozenset()
 
 
-def list_context(user: Any, filters: Filters, after: str = "") -> dict[str, Any]:
+def list_context(desk: Desk, filters: Filters, after: str = "") -> dict[str, Any]:
     """A page of the list behind the cursor `after`, with the tabs' counts and the filters."""
-    page = queries.inbox_page(user, filters, after)
+    page = desk.page(filters, after)
     return {
         "rows": lines.rows_of(page.items),
         "may_join": any(together.can_join(one) for one in page.items),
         "next_query": urlencode({"after": page.next_cursor}) if page.next_cursor else "",
         "is_later_page": bool(after),
         "filters": filters,
-        "tabs": _tabs(user, filters),
+        "tabs": _tabs(desk, filters),
         "risks": [risk.value for risk in Risk],
-        "agents": queries.agent_names(user),
+        "agents": desk.agent_names(),
+        "sorts": SORT_WORDS,
+        "tools": sorted({one.tool_call.tool for one in page.items}),
         "list_query": query_of(filters),
-        "last_decided": queries.last_decided(user)
-        if not page.items and filters.view == "mine"
-        else None,
+        "last_decided": desk.last_decided() if not page.items and filters.view == "mine" else None,
     }
 
 
@@ -115,25 +121,28 @@ def _preview_lines(shown: Shown) -> list[showing.Line]:
     return showing.diff_lines(text) if isinstance(text, str) and text else []
 
 
-def _tabs(user: Any, filters: Filters) -> list[dict[str, Any]]:
+def _tabs(desk: Desk, filters: Filters) -> list[dict[str, Any]]:
     counts = {
-        "mine": queries.open_count(user),
-        "all": queries.visible_open_count(user),
-        "snoozed": queries.snoozed_count(user),
+        "mine": desk.open_count,
+        "all": desk.visible_open_count,
+        "snoozed": desk.snoozed_count,
     }
     labels = {"mine": "For me", "all": "All open", "snoozed": "Snoozed", "decided": "Decided"}
     return [
         {
             "label": labels[view],
-            "query": query_of(Filters(view, filters.risk, filters.agent)),
+            "query": query_of(replace(filters, view=view)),
             "is_current": view == filters.view,
             "count": counts.get(view),
         }
-        for view in queries.VIEWS
+        for view in VIEWS
     ]
 
 
 def query_of(filters: Filters) -> str:
     """The query string that shows the list with these filters."""
-    values = {"view": filters.view, "risk": filters.risk, "agent": filters.agent}
-    return urlencode({key: value for key, value in values.items() if value})
+    values = asdict(filters)
+    usual = {"sort": "expiry"}
+    return urlencode(
+        {key: value for key, value in values.items() if value not in ("", usual.get(key))}
+    )

@@ -19,12 +19,15 @@ from approvals.deciding import changing, commands
 from approvals.deciding.opinion import Opinion
 from approvals.inbox import lines, pages, sharing
 from approvals.inbox.decision_form import DecisionForm, empty_form, error_field, read_form
-from approvals.queries import Filters, Shown
+from approvals.inbox.desk import SORTS, VIEWS, Desk, Filters, desk_of
+from approvals.queries import Shown
 from approvals.teamwork import saved_views
 from runtime_core.errors import DecisionConflict, InvalidPayload, NotAllowed, NotFound
 from runtime_core.sanitize import storable_text
 from runtime_core.states import InterruptStatus
 from runtime_core.values import Actor, Risk
+
+NAME_MAX = 100
 
 
 @login_required
@@ -36,7 +39,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(f"{reverse('inbox')}?{query}")
     filters = filters_of(request)
     template = "_list.html" if request.GET.get("fragment") == "list" else "inbox.html"
-    context = pages.list_context(request.user, filters, request.GET.get("after", "")[:200])
+    context = pages.list_context(desk_of(request), filters, request.GET.get("after", "")[:200])
     return render(request, f"approvals/{template}", context)
 
 
@@ -61,10 +64,13 @@ def filters_of(request: HttpRequest) -> Filters:
     """The filters in the address; what is not known there is left out."""
     view = request.GET.get("view", "")
     risk = request.GET.get("risk", "")
+    sort = request.GET.get("sort", "")
     return Filters(
-        view=view if view in queries.VIEWS else queries.default_view(request.user),
+        view=view if view in VIEWS else desk_of(request).default_view,
         risk=risk if risk in list(Risk) else "",
-        agent=storable_text(request.GET.get("agent", ""))[:60],
+        agent=storable_text(request.GET.get("agent", "")).strip()[:NAME_MAX],
+        tool=storable_text(request.GET.get("tool", "")).strip()[:NAME_MAX],
+        sort=sort if sort in SORTS else "expiry",
     )
 
 
@@ -128,7 +134,7 @@ def _receipt(request: HttpRequest, shown: Shown) -> HttpResponse:
         query = request.GET.urlencode()
         return HttpResponseRedirect(f"{address}?{query}" if query else address)
     now = queries.shown_to(request.user, queries.get(request.user, shown.interrupt.id))
-    said = lines.outcome(now.interrupt, queries.open_count(request.user))
+    said = lines.outcome(now.interrupt, Desk(request.user).open_count)
     return answer(request, now, empty_form(now), said=said)
 
 
@@ -164,7 +170,7 @@ def answer(
     context |= {"query": request.GET.urlencode(), "said": said}
     if request.headers.get("HX-Request"):
         return render(request, "approvals/_detail.html", context, status=status)
-    context |= pages.list_context(request.user, filters_of(request))
+    context |= pages.list_context(desk_of(request), filters_of(request))
     return render(request, "approvals/inbox.html", context, status=status)
 
 

@@ -25,6 +25,18 @@ class Interrupt(models.Model):
     version = models.PositiveIntegerField(default=1)
     digest = models.CharField(max_length=64)
     risk = models.CharField(max_length=8)
+    risk_order = models.GeneratedField(
+        expression=models.Case(
+            *(
+                models.When(risk=risk, then=models.Value(place))
+                for place, risk in enumerate(("critical", "high", "medium"))
+            ),
+            default=models.Value(3),
+        ),
+        output_field=models.SmallIntegerField(),
+        db_persist=True,
+        help_text="The risk as a number to sort by, the highest first.",
+    )
     reason = models.CharField(max_length=300, help_text="Why a person is asked.")
     required = models.PositiveSmallIntegerField(default=1)
     policy = models.UUIDField(
