@@ -28,7 +28,7 @@ from approvals.policy.rules import may_decide, resolve
 from approvals.policy.stored import asked_of, current, resolved_now
 from approvals.teamwork.items import person_id
 from runtime_core import clock, ports
-from runtime_core.access import Can, allowed, visible_projects
+from runtime_core.access import Can, allowed, require_person, visible_projects
 from runtime_core.errors import InvalidPayload, NotAllowed, NotFound
 from runtime_core.models import Interrupt, Run
 from runtime_core.sanitize import canonical
@@ -146,6 +146,7 @@ def revoke(actor: Actor, user: Any, grant_id: uuid.UUID) -> Grant:
     """End a grant: its grantor, a manager of the project, or who decides there may. Again does no
     harm.
     """
+    require_person(actor, "end a remembered approval")
     grant = visible(user).filter(id=grant_id).first()
     if grant is None:
         raise NotFound("There is no such remembered approval, or you may not see it.")

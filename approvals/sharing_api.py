@@ -15,6 +15,7 @@ from approvals import grants
 from approvals.models import Delegation, Grant, SavedView
 from approvals.people import delegation
 from approvals.teamwork import claims, saved_views
+from runtime_core.access import require_person
 from runtime_core.api.auth import caller as caller_of
 from runtime_core.api.idempotency import once
 from runtime_core.errors import InvalidInput, NotFound
@@ -166,6 +167,7 @@ def list_views(request: HttpRequest) -> Any:
 def save_view(request: HttpRequest, body: ViewIn) -> HttpResponse:
     """Save a view; the same name again replaces it."""
     caller = caller_of(request)
+    require_person(caller.actor, "save a view")
     project = _project(caller, body.project) if body.project else None
 
     def make() -> tuple[int, dict[str, Any]]:

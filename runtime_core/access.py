@@ -15,6 +15,7 @@ from django.db.models import QuerySet
 from runtime_core import prepared
 from runtime_core.errors import NotAllowed, NotFound
 from runtime_core.models import Project, Role
+from runtime_core.values import Actor
 
 
 class Can(enum.Enum):
@@ -75,3 +76,9 @@ def require(user: Any, project_id: uuid.UUID, right: Can) -> None:
             f"Your role in this project does not let you {right.value}. Ask a project admin.",
             right=right.name.lower(),
         )
+
+
+def require_person(actor: Actor, what: str) -> None:
+    """Pass if it is a person who asks: a service token decides where it may, and arranges nothing else."""
+    if actor.is_machine:
+        raise NotAllowed(f"A service token may not {what}; do it as the person themselves.")

@@ -135,7 +135,9 @@ def keep_proposal(locked: Locked, actor: Actor, opinion: Opinion) -> None:
 
 
 def _require_own_vote(actor: Actor, interrupt: Interrupt) -> None:
-    if all(vote.actor_id != actor.user_id for vote in votes_on(interrupt)):
+    mine = [vote for vote in votes_on(interrupt) if vote.actor_id == actor.user_id]
+    # A person may take back what their token decided, but no token what the person did.
+    if not mine or (actor.is_machine and all(vote.via != actor.via for vote in mine)):
         raise NotAllowed("Only somebody who decided may take that decision back.")
 
 
@@ -144,9 +146,10 @@ def _reopen(locked: Locked, actor: Actor, opinion: Opinion) -> None:
     keep_decision(interrupt, actor, opinion, action="undo")
     undone = interrupt.version
     kept = {revision.version: revision for revision in revisions.of(interrupt)}
-    # An edit is taken back to what it changed; anything else leaves what was decided on.
+    # One's own edit is taken back to what it changed; anything else leaves what was decided on.
     last = kept.get(undone)
-    if last is not None and last.cause == revisions.EDITED:
+    is_edit = last is not None and last.cause == revisions.EDITED
+    if is_edit and last.actor_id == actor.user_id:
         last = kept.get(undone - 1, last)
     revising.reopen(
         locked,

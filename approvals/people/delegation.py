@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 
 from approvals.models import Delegation
 from runtime_core import clock, ports
-from runtime_core.access import Can, allowed, visible_projects
+from runtime_core.access import Can, allowed, require_person, visible_projects
 from runtime_core.errors import InvalidInput, NotAllowed, NotFound
 from runtime_core.models import Interrupt, Project
 from runtime_core.transactions import one_commit
@@ -40,9 +40,8 @@ def delegate(actor: Actor, user: Any, project: Project, by: Any, to: Any, wish: 
 
     InvalidInput names the field that does not fit.
     """
-    if actor.is_machine:
-        # Else a token that may not decide would hand the seat to an account that may.
-        raise NotAllowed("A service token lets nobody stand in; do it as the person themselves.")
+    # Else a token that may not decide would hand the seat to an account that may.
+    require_person(actor, "have anybody stand in")
     if user.pk != by.pk and Can.MANAGE not in allowed(user, project.id):
         raise NotAllowed("Only you yourself or a project admin can have somebody stand in for you.")
     return make(actor, user, project, by, to, wish)
@@ -89,6 +88,7 @@ def check(project: Project, by: Any, to: Any, wish: Wish) -> None:
 
 def revoke(actor: Actor, user: Any, delegation_id: uuid.UUID) -> Delegation:
     """End it now: both sides may, and who manages the project. Again does no harm."""
+    require_person(actor, "end a delegation")
     found = visible(user).filter(id=delegation_id).first()
     if found is None:
         raise NotFound("There is no such delegation, or you may not see it.")

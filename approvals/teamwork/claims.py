@@ -17,7 +17,7 @@ from approvals.models import ApproverGroup, Assignment, InterruptClaim, Snooze
 from approvals.people.rulings import ruling_on
 from approvals.teamwork.items import keep, opened, person_id
 from runtime_core import clock
-from runtime_core.access import Can, allowed
+from runtime_core.access import Can, allowed, require_person
 from runtime_core.decisions import Locked
 from runtime_core.errors import AlreadyClaimed, InvalidInput, NotAllowed
 from runtime_core.models import Interrupt
@@ -76,6 +76,7 @@ def assign(
 
     Who may decide on it may, and who manages the project. InvalidInput names who cannot decide.
     """
+    require_person(actor, "give a request to people")
     with opened(actor, interrupt_id, token_project) as locked:
         if not _manages(actor, locked):
             _require_decider(actor, locked, token_project)
@@ -99,6 +100,7 @@ def snooze(
     token_project: uuid.UUID | None = None,
 ) -> Snooze | None:
     """Put the request out of `actor`'s own sight for so long; 0 brings it back. Nobody else notices."""
+    require_person(actor, "put a request off")
     if not 0 <= minutes <= SNOOZE_MINUTES_MAX:
         raise InvalidInput(f"minutes: must be from 0 to {SNOOZE_MINUTES_MAX}.", field="minutes")
     with opened(actor, interrupt_id, token_project) as locked:
@@ -134,7 +136,11 @@ def _require_decider(actor: Actor, locked: Locked, token_project: uuid.UUID | No
 
 def _manages(actor: Actor, locked: Locked) -> bool:
     user = get_user_model().objects.filter(pk=person_id(actor)).first()
-    return user is not None and Can.MANAGE in allowed(user, locked.interrupt.project_id)
+    return (
+        not actor.is_machine
+        and user is not None
+        and Can.MANAGE in allowed(user, locked.interrupt.project_id)
+    )
 
 
 def _people(locked: Locked, names: Sequence[str]) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from runtime_core import prepared
@@ -19,12 +20,12 @@ SELECT number FROM agent JOIN agent_version ON agent_version.id = agent.current_
 """
 
 
-def bound_now(work: Work, call: CallRecord) -> dict[str, Json]:
-    """Tool, agent and files as they are now."""
+def bound_now(work: Work, call: CallRecord, seen: Collection[str] = ()) -> dict[str, Json]:
+    """Tool, agent and files as they are now; of files `seen` before also that they are gone."""
     row = prepared.one(_NUMBER, {"agent": work.run.agent_id})
     number = row[0] if row else None
     tool = work.tools.get(call.tool)
-    return bound.bound_to(tool, call.args, {_VERSION: number}, work.workspace)
+    return bound.bound_to(tool, call.args, {_VERSION: number}, work.workspace, seen)
 
 
 def drifted(work: Work, call: CallRecord, asked: Interrupt | None) -> str:
@@ -35,7 +36,7 @@ def drifted(work: Work, call: CallRecord, asked: Interrupt | None) -> str:
     if _has_acted_since(work, call, asked):
         # What the run itself did meanwhile, with permission, is no surprise.
         before.pop("files", None)
-    return bound.drifted(before, bound_now(work, call))
+    return bound.drifted(before, bound_now(work, call, before.get("files") or {}))
 
 
 def changes_since(

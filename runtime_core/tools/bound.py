@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,19 @@ FILES_MAX = 50
 CHANGES_MAX = 40
 VALUE_BYTES = 4_000
 _DEPTH = 4
-ABSENT = "not there"
+WORDS_MAX, PATH_MAX = 400, 400
+ABSENT, UNREADABLE = "not there", "not readable"
 
 
 def bound_to(
-    tool: Tool | None, args: Mapping[str, Json], agent: Json, workspace: Path | None
+    tool: Tool | None,
+    args: Mapping[str, Json],
+    agent: Json,
+    workspace: Path | None,
+    seen: Collection[str] = (),
 ) -> dict[str, Json]:
-    """Tool, agent and files as they are now."""
-    noted: dict[str, Json] = {"agent": agent, "files": _files(tool, args, workspace)}
+    """Tool, agent and files as they are now; of files `seen` before also that they are gone."""
+    noted: dict[str, Json] = {"agent": agent, "files": _files(tool, args, workspace, seen)}
     if tool is not None:
         spec = tool.spec
         noted["tool"] = {
@@ -63,26 +69,52 @@ def differences(before: Json, after: Json) -> list[dict[str, Json]]:
     return found
 
 
-def _files(tool: Tool | None, args: Mapping[str, Json], workspace: Path | None) -> dict[str, Json]:
+def _files(
+    tool: Tool | None, args: Mapping[str, Json], workspace: Path | None, seen: Collection[str]
+) -> dict[str, Json]:
     if tool is None or workspace is None:
         return {}
-    touched = _touched(tool.spec.name, args)[:FILES_MAX]
-    return {ports.redactor().text(path): _state(workspace, path) for path in touched}
+    written = _written(tool.spec.name, args)
+    if written is not None:
+        return {_name(path): _state(workspace, path) for path in written[:FILES_MAX]}
+    found: dict[str, Json] = {}
+    for word in dict.fromkeys(islice(_words(dict(args), 0), WORDS_MAX)):
+        state = _state(workspace, word)
+        if state not in (ABSENT, UNREADABLE) or _name(word) in seen:
+            found[_name(word)] = state
+    return dict(islice(found.items(), FILES_MAX))
 
 
-def _touched(tool: str, args: Mapping[str, Json]) -> list[str]:
-    if tool == "write_file" and isinstance(args.get("path"), str):
-        return [args["path"]]
-    if tool == "apply_patch" and isinstance(args.get("patch"), str):
-        return patched_paths(args["patch"])
-    return []
+def _written(tool: str, args: Mapping[str, Json]) -> list[str] | None:
+    """The files that the call would write, there or not; None for a tool of which nobody knows. Of
+    such a one every file that its arguments name is noted.
+    """
+    if tool == "write_file":
+        return [args["path"]] if isinstance(args.get("path"), str) else []
+    if tool == "apply_patch":
+        return patched_paths(args["patch"]) if isinstance(args.get("patch"), str) else []
+    return None
+
+
+def _name(path: str) -> str:
+    return ports.redactor().text(path)
+
+
+def _words(value: Json, depth: int) -> Iterator[str]:
+    """Every text in the arguments, and every word of it, that could be a path."""
+    if isinstance(value, str):
+        yield from (word for word in (value, *value.split()) if 0 < len(word) <= PATH_MAX)
+    elif depth < _DEPTH:
+        inner = value.values() if isinstance(value, dict) else value
+        for one in inner if isinstance(inner, Iterable) else ():
+            yield from _words(one, depth + 1)
 
 
 def _state(workspace: Path, path: str) -> str:
     try:
         return hashlib.sha256(files.read(workspace, path)).hexdigest()
     except ToolError as error:
-        return ABSENT if isinstance(error.__cause__, FileNotFoundError) else "not readable"
+        return ABSENT if isinstance(error.__cause__, FileNotFoundError) else UNREADABLE
 
 
 def _leaves(what: str, before: Json, after: Json, depth: int) -> Iterator[tuple[str, Json, Json]]:

@@ -390,3 +390,32 @@ def test_a_vote_that_has_settled_nothing_can_be_taken_back_at_any_time(world: Wo
     assert (
         vote(interrupt, world.approver, "reject", reason="On second thoughts.").status == "rejected"
     )
+
+
+def test_who_takes_a_vote_on_an_edit_back_leaves_the_edit_of_somebody_else(world: World) -> None:
+    interrupt = world.ask("issue_refund", REFUND, risk="medium")
+    Interrupt.objects.filter(id=interrupt.id).update(required=3)
+    vote(interrupt, world.approver, "edit", args=LESS)
+    vote(interrupt, world.approver2)
+
+    undo(as_actor(world.approver2), interrupt.id, 2)
+
+    now = fresh(interrupt)
+    assert (now.version, json.loads(now.tool_call.args_text)) == (3, LESS)
+    assert (now.changed_by_id, now.tool_call.edited) == (world.approver.pk, True)
+    vote(interrupt, world.approver2)
+    with pytest.raises(NotAllowed):
+        undo(as_actor(world.approver), interrupt.id, 3)
+
+
+def test_who_takes_their_own_edit_back_takes_it_back_after_others_agreed_too(world: World) -> None:
+    interrupt = world.ask("issue_refund", REFUND, risk="medium")
+    Interrupt.objects.filter(id=interrupt.id).update(required=3)
+    vote(interrupt, world.approver, "edit", args=LESS)
+    vote(interrupt, world.approver2)
+
+    undo(as_actor(world.approver), interrupt.id, 2)
+
+    now = fresh(interrupt)
+    assert (now.version, json.loads(now.tool_call.args_text)) == (3, REFUND)
+    assert now.changed_by_id is None

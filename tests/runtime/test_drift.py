@@ -145,6 +145,42 @@ def test_a_file_that_is_not_what_it_was_is_shown_before_it_is_replaced(
     assert file.read_text() == "mine\n"
 
 
+@pytest.mark.parametrize("harm", ["changed", "gone"])
+def test_a_file_that_a_command_names_is_shown_if_it_is_another_by_then(
+    world: World, harm: str
+) -> None:
+    turns = [{"calls": [call("run_command", argv=["cat", "build/script"])]}, {"text": "Done."}]
+    within = {**IN_A_WORKSPACE, "tools": ["run_command"], "permissions": {"run_command": "ask"}}
+    run = world.start(turns, **within)
+    file = workspace.prepare(run.id, IN_A_WORKSPACE["workspace"]) / "build" / "script"
+    file.parent.mkdir()
+    file.write_text("harmless\n")
+    run = drive(run)
+    decide_on(open_interrupts(run)[0], world.bob)
+    if harm == "gone":
+        file.unlink()
+    else:
+        file.write_text("harmful\n")
+
+    again = asked_again(run)
+
+    assert list(changes(again)) == ["files.build/script"]
+    decide_on(again, world.bob)
+    assert drive(run).status == "completed"
+
+
+def test_a_file_that_nothing_names_may_change_unasked(world: World) -> None:
+    turns = [{"calls": [call("run_command", argv=["cat", "calc.py"])]}, {"text": "Done."}]
+    within = {**IN_A_WORKSPACE, "tools": ["run_command"], "permissions": {"run_command": "ask"}}
+    run = world.start(turns, **within)
+    folder = workspace.prepare(run.id, IN_A_WORKSPACE["workspace"])
+    run = drive(run)
+    decide_on(open_interrupts(run)[0], world.bob)
+    (folder / "unrelated").write_text("new\n")
+
+    assert drive(run).status == "completed"
+
+
 def test_what_the_run_itself_did_with_permission_is_no_drift(world: World) -> None:
     twice = [WRITE, call("write_file", path="notes.txt", content="mine, too\n")]
     run = drive(world.start([{"calls": twice}, {"text": "Done."}], **IN_A_WORKSPACE))
