@@ -41,6 +41,11 @@ class Hold:
         self.pause = False
         self._lock = threading.Lock()
 
+    @property
+    def goes_on(self) -> bool:
+        """False if somebody wants the run to stop, now or before its next step: nothing more is begun then."""
+        return not (self.stop.is_set() or self.pause)
+
     def end(self, reason: str) -> None:
         """Ask the work to end; a weightier reason replaces a lighter one."""
         with self._lock:

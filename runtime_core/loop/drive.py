@@ -12,7 +12,7 @@ from django.db import Error as DatabaseError
 from django.db import InterfaceError, OperationalError, connection
 
 from runtime_core import clock, ports, scope, transitions
-from runtime_core.engines.port import AskModel, RunCall, RunNode
+from runtime_core.engines.port import AskModel, Move, RunCall, RunNode
 from runtime_core.errors import Fenced, InterlockError, StateUnusable, WorkerLost
 from runtime_core.events.publish import announce, announce_soon
 from runtime_core.limits import limits
@@ -111,10 +111,10 @@ def _refuse_crash_loop(run: Run) -> None:
 
 
 def _step(work: Work, hold: Hold) -> Outcome:
-    stop = _wish(work, hold)
-    if stop:
-        return stop
     move = work.engine.next_move(work.view)
+    stop = _wish(work, hold)
+    if stop and not (_is_intended(work, move) and stop != Stop("lost")):
+        return stop
     match move:
         case AskModel() | RunNode() if _turn_is_over(work):
             return Stop("turn")
@@ -130,6 +130,14 @@ def _step(work: Work, hold: Hold) -> Outcome:
             return _settle(work)
 
 
+def _is_intended(work: Work, move: Move) -> bool:
+    """True if the last commit says that this call executes: so it does, or is cancelled for sure; never in doubt."""
+    if not isinstance(move, RunCall) or move.call.status is not CallStatus.EXECUTING:
+        return False
+    tool = work.tools.get(move.call.tool)
+    return move.call.epoch == work.claim.epoch and not (tool and tool.delegates)
+
+
 def _spent(work: Work) -> str | None:
     return budget.spent(work.limits, work.steps, work.usage)
 
@@ -142,10 +150,10 @@ def _turn_is_over(work: Work) -> bool:
 
 def _wish(work: Work, hold: Hold) -> Stop | None:
     """What somebody wants of the run, between two steps."""
+    if work.seen.cancel_requested:
+        hold.end("cancel")
     if hold.reason:
         return Stop(hold.reason)
-    if work.seen.cancel_requested:
-        return Stop("cancel")
     if hold.pause or work.seen.pause_requested:
         return Stop("pause", "An operator paused the run.")
     return None

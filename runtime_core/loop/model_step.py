@@ -128,7 +128,7 @@ def _save(
         said.append(wire.tool_results(ledger.told(call) for call in calls))  # type: ignore[misc]
         after = _given_up(work, calls, give_up)
     else:
-        after = follow(work, calls, deltas.text, begin=not hold.stop.is_set(), usage=answer.usage)
+        after = follow(work, calls, deltas.text, begin=hold.goes_on, usage=answer.usage)
     rows, bodies = work.say(step.index, said)
     rolling = snapshot.extend(work.rolling, bodies)
     reason = checkpoint_reason(after.outcome, CheckpointReason.PLAN)

@@ -115,7 +115,7 @@ def _value(text: str) -> Json:
 def _go_on(work: Work, hold: Hold, step: OpenStep, saved: Saved, told: list[NewEvent]) -> Outcome:
     """The common case by the leanest statement: nothing but the state and the next node."""
     work.step = None
-    if not hold.stop.is_set():
+    if hold.goes_on:
         told.append(work.open_step("node", saved.state.node))
     step_id = new_id()
     work.commit_node(
@@ -165,7 +165,7 @@ def _call(
     told = [*told, *(result_event(c, step.index) for c in calls if c.status.ended)]
     # What follows is decided from where the graph will be.
     work.graph = saved.state
-    after = follow(work, calls, "", begin=not hold.stop.is_set())
+    after = follow(work, calls, "", begin=hold.goes_on)
     return _save(work, step, saved, told, after, [])
 
 

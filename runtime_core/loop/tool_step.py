@@ -182,7 +182,7 @@ def _handed_on(work: Work, hold: Hold, call: CallRecord, child: Run) -> Outcome:
     calls = [waiting if c.id == call.id else c for c in work.calls]
     text = f"{child.agent.name} works on it in a run of its own."
     told = NewEvent("progress", {"message": text, "run": str(child.id)}, step.index)
-    after = follow(work, calls, work.output, begin=not hold.stop.is_set())
+    after = follow(work, calls, work.output, begin=hold.goes_on)
     work.commit(
         StepCommit(
             to=after.to,
@@ -244,7 +244,7 @@ def _save(
         return _save_and_stop(work, hold, step, ended)
     calls = [ended if c.id == ended.id else c for c in work.calls]
     told = [result_event(ended, step.index)] if ended.status.ended else []
-    after = follow(work, calls, work.output, begin=not hold.stop.is_set())
+    after = follow(work, calls, work.output, begin=hold.goes_on)
     changed = _changes(work, before, after.calls)
     if isinstance(after.outcome, Fail):
         return _save_failed(work, step, ended, calls, after.outcome, told)
