@@ -148,8 +148,7 @@ def _reopen(locked: Locked, actor: Actor, opinion: Opinion) -> None:
     kept = {revision.version: revision for revision in revisions.of(interrupt)}
     # One's own edit is taken back to what it changed; anything else leaves what was decided on.
     last = kept.get(undone)
-    is_edit = last is not None and last.cause == revisions.EDITED
-    if is_edit and last.actor_id == actor.user_id:
+    if last and last.cause == revisions.EDITED and last.actor_id == actor.user_id:
         last = kept.get(undone - 1, last)
     revising.reopen(
         locked,

@@ -114,7 +114,8 @@ def in_words(terms: Terms) -> list[tuple[str, str]]:
 
 
 def _versions(revisions: Sequence[Revision], interrupt: Interrupt) -> list[Version]:
-    found, before = [], None
+    found: list[Version] = []
+    before: Revision | None = None
     for row in revisions:
         changed = showing.changes(before.args_redacted, row.args_redacted) if before else []
         found.append(Version(row, _CAUSES[row.cause], changed, row.version == interrupt.version))

@@ -82,7 +82,7 @@ def _decision(one: Decision) -> str:
         "undo": "took back what was decided on",
     }
     said = f"{words.get(one.action, one.action)} version {one.version}"
-    if one.seat_id is not None and one.seat_id != one.actor_id:
+    if one.seat and one.seat_id != one.actor_id:
         said += f" for {one.seat.get_username()}"
     if one.via == "machine":
         said += " via a service token"

@@ -118,11 +118,12 @@ def _decide(request: HttpRequest, interrupt_id: uuid.UUID) -> HttpResponse:
         return answer(request, shown, form, status=422)
     actor = actor_of(request)
 
-    def act() -> object:
+    def act() -> None:
         if form.is_proposal:
-            return changing.propose(actor, interrupt_id, form.opinion())
+            changing.propose(actor, interrupt_id, form.opinion())
+            return
         wish = grants.wish_of(request.POST.dict())
-        return grants.decide_and_remember(actor, interrupt_id, form.opinion(), wish, undoable=True)
+        grants.decide_and_remember(actor, interrupt_id, form.opinion(), wish, undoable=True)
 
     return use(request, shown, form, act)
 
