@@ -11,7 +11,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
 from approvals.consumers import InboxPageSocket
-from config import health, metrics
+from config import choices, health, metrics
 from config.api import api
 from runtime_core.consumers import RunSocket
 from traces.consumers import RunPageSocket
@@ -26,6 +26,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", api.urls),
     path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
+    path("settings/", choices.settings_page, name="settings"),
     path("", include("approvals.urls")),
     path("", include("traces.urls")),
 ]

@@ -1,21 +1,15 @@
 /* Single-letter keys. Rows and decisions answer only while the list or the request has focus; all can be switched off. */
 import { announce } from "./announce.js";
+import { choose, chosen } from "./choices.js";
 import { openDialog } from "./dialogs.js";
 import { word } from "./words.js";
 
-const STORE = "interlock.keys";
 const PLACES = { h: "/", i: "/inbox/", r: "/runs/", t: "/traces/" };
 const GO_MS = 1500;
 let goUntil = 0;
 
 /** False where somebody has switched single-letter keys off. */
-export function switchedOn() {
-  try {
-    return localStorage.getItem(STORE) !== "off";
-  } catch {
-    return true;
-  }
-}
+export const switchedOn = () => chosen("keys") !== "off";
 
 function isTyping(target) {
   return target.isContentEditable || target.matches?.("input:not([type=checkbox], [type=radio]), textarea, select");
@@ -123,11 +117,5 @@ export function start() {
   const toggle = document.querySelector("[data-keys-toggle]");
   if (!toggle) return;
   toggle.checked = switchedOn();
-  toggle.addEventListener("change", () => {
-    try {
-      localStorage.setItem(STORE, toggle.checked ? "on" : "off");
-    } catch {
-      // without storage the keys stay on
-    }
-  });
+  toggle.addEventListener("change", () => choose("keys", toggle.checked ? "on" : "off"));
 }

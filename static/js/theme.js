@@ -1,18 +1,20 @@
 /* Loaded before the stylesheet and not as a module, so that the chosen theme is there at first paint. */
 (() => {
   "use strict";
-  const KEY = "interlock.theme";
+  const KEPT_S = 365 * 24 * 3600;
   const ORDER = ["system", "light", "dark"];
   const root = document.documentElement;
   root.dataset.js = "";
 
+  // The same cookie as in choices.js, which is a module and so comes too late.
   function stored() {
-    try {
-      const value = localStorage.getItem(KEY);
-      return ORDER.includes(value) ? value : "system";
-    } catch {
-      return "system"; // storage may be forbidden
-    }
+    const value = document.cookie.match(/(?:^|; )interlock_theme=([a-z]+)/)?.[1];
+    return ORDER.includes(value) ? value : "system";
+  }
+
+  function keep(theme) {
+    const secure = location.protocol === "https:" ? "; Secure" : "";
+    document.cookie = `interlock_theme=${theme}; Max-Age=${KEPT_S}; Path=/; SameSite=Lax${secure}`;
   }
 
   function apply(theme) {
@@ -34,15 +36,12 @@
 
   apply(stored());
   document.addEventListener("DOMContentLoaded", () => show(stored()));
-  window.addEventListener("storage", (event) => event.key === KEY && show(stored()));
+  // Another tab may have chosen meanwhile.
+  document.addEventListener("visibilitychange", () => document.hidden || show(stored()));
   document.addEventListener("click", (event) => {
     if (!event.target.closest?.("[data-theme-cycle]")) return;
     const next = ORDER[(ORDER.indexOf(stored()) + 1) % ORDER.length];
-    try {
-      localStorage.setItem(KEY, next);
-    } catch {
-      // the choice then lasts for this page
-    }
+    keep(next);
     show(next);
   });
 })();

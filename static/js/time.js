@@ -1,5 +1,6 @@
 /* Makes server-printed UTC times relative and counts down, by the server's clock, not this machine's. */
 import { alarm, announce } from "./announce.js";
+import { chosen } from "./choices.js";
 import { word } from "./words.js";
 
 const MINUTE = 60_000;
@@ -10,8 +11,12 @@ const UNITS = [["day", DAY], ["hour", HOUR], ["minute", MINUTE], ["second", 1000
 
 const language = document.documentElement.lang || "en";
 const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto", style: "short" });
-const dateTime = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
-const clock = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const zone = chosen("zone") === "utc" ? { timeZone: "UTC" } : {};
+const zoneName = zone.timeZone ? { timeZoneName: "short" } : {};
+const dateTime = new Intl.DateTimeFormat(language, {
+  year: "numeric", month: "short", day: "numeric", hour: "numeric", minute: "2-digit", ...zone, ...zoneName,
+});
+const clock = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23", ...zone });
 const announced = new WeakMap();
 let offset = 0;
 let timer = 0;

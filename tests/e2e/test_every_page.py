@@ -80,6 +80,7 @@ PAGES: dict[str, tuple[str, Address, int]] = {
     "standing in": ("approver", lambda s: "/inbox/delegations/", 200),
     "saved views": ("approver", lambda s: "/inbox/views/", 200),
     "notifications": ("approver", lambda s: "/notifications/", 200),
+    "settings": ("approver", lambda s: "/settings/", 200),
     "notification settings": ("approver", lambda s: "/settings/notifications/", 200),
     "home of a stranger": ("stranger", lambda s: "/", 200),
     "runs": ("operator", lambda s: "/runs/", 200),
