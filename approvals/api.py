@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
 from approvals import grants, queries
 from approvals.deciding import changing, commands
+from approvals.inbox.explaining import policy_as_json
 from runtime_core.api.auth import caller as caller_of
 from runtime_core.api.idempotency import once
 from runtime_core.callers import Caller
@@ -131,6 +132,53 @@ class InterruptsOut(Schema):
     next_cursor: str | None
 
 
+class PolicyRefOut(Schema):
+    """One version of an approval policy."""
+
+    id: uuid.UUID
+    name: str
+    version: int
+
+
+class TermsOut(Schema):
+    """Who may decide, how many it takes and until when; with no roles, groups and people, whoever
+    decides in the project.
+    """
+
+    required: int
+    roles: list[str]
+    groups: list[str]
+    people: list[str]
+    requester_may: bool
+    editor_may: bool
+    machines_may: bool
+    expires_minutes: int
+    on_expiry: str
+    escalation: list[dict[str, Any]]
+    undo_seconds: int
+    remember_may: bool
+
+
+class ConsideredOut(Schema):
+    """One policy that was looked at; `why_not` is empty for the one that applies."""
+
+    name: str
+    version: int
+    applies: bool
+    why_not: str
+
+
+class PolicyOut(Schema):
+    """Under which policy an interrupt stands (null: the defaults), its terms, and why no other applies.
+    `has_changed` where another would apply today.
+    """
+
+    policy: PolicyRefOut | None
+    terms: TermsOut
+    considered: list[ConsideredOut]
+    has_changed: bool
+
+
 @router.get("/interrupts", response=InterruptsOut, by_alias=True)
 def list_interrupts(
     request: HttpRequest,
@@ -151,6 +199,13 @@ def read_interrupt(request: HttpRequest, interrupt_id: uuid.UUID) -> Any:
     """One interrupt; with exact arguments if you may decide on it, which is kept in the audit."""
     caller = caller_of(request)
     return queries.as_json(_seen(caller, interrupt_id))
+
+
+@router.get("/interrupts/{uuid:interrupt_id}/policy", response=PolicyOut)
+def read_policy(request: HttpRequest, interrupt_id: uuid.UUID) -> Any:
+    """Who may decide on an interrupt, and why."""
+    caller = caller_of(request)
+    return policy_as_json(queries.get(caller.user, interrupt_id, caller.token_project))
 
 
 @router.post("/interrupts/{uuid:interrupt_id}/decisions", response=InterruptOut, by_alias=True)

@@ -1,4 +1,4 @@
-"""What the pages say of a request's past and its terms: versions, votes, and why which policy applies."""
+"""What the pages say of a request's past: versions, votes, and what of it may still be taken back."""
 
 from __future__ import annotations
 
@@ -6,16 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth import get_user_model
-
 from approvals.inbox import showing
 from approvals.inbox.showing import Change
-from approvals.models import ApprovalPolicy, ApproverGroup, Decision, Revision
+from approvals.models import ApprovalPolicy, Decision, Revision
 from approvals.people.rulings import may_override
-from approvals.policy import stored as policies
-from approvals.policy.rules import Considered
 from approvals.queries import Shown, votes_of
-from approvals.terms import ESCALATE, Terms
 from runtime_core import clock
 from runtime_core.models import Interrupt
 from runtime_core.states import InterruptStatus
@@ -75,44 +70,6 @@ def detail_context(shown: Shown) -> dict[str, Any]:
     }
 
 
-def policy_context(interrupt: Interrupt) -> dict[str, Any]:
-    """The policy that a request stands under, in words, and why the others do not apply."""
-    now = policies.resolved_now(interrupt)
-    row = ApprovalPolicy.objects.filter(id=interrupt.policy).first() if interrupt.policy else None
-    terms = policies.terms_of(interrupt)
-    return {
-        "interrupt": interrupt,
-        "call": interrupt.tool_call,
-        "run": interrupt.run,
-        "policy": row,
-        "terms": in_words(terms),
-        "is_before_policies": not interrupt.terms,
-        "considered": sorted(now.considered, key=_most_specific_first),
-        "now": now.policy,
-        "has_changed": (now.policy.id if now.policy else None) != interrupt.policy,
-    }
-
-
-def in_words(terms: Terms) -> list[tuple[str, str]]:
-    """The terms as pairs of what and how."""
-    people = f"{terms.required} different people" if terms.required > 1 else "One person"
-    undo = (
-        f"For {terms.undo_seconds} seconds, if decided on the page" if terms.undo_seconds else "No"
-    )
-    expiry = "escalated" if terms.on_expiry == ESCALATE else "rejected"
-    return [
-        ("It takes", f"{people} on the same version; one rejection ends it."),
-        ("Who may", _whom(terms)),
-        ("On the own run", _yes(terms.requester_may)),
-        ("On own changes", _yes(terms.editor_may)),
-        ("Service tokens", _yes(terms.machines_may)),
-        ("Time to decide", f"{_minutes(terms.expires_minutes)}, then it is {expiry}."),
-        ("Taking back", undo),
-        ("Remembering", _yes(terms.remember_may)),
-        *((f"After {_minutes(step['after_minutes'])}", _step(step)) for step in terms.escalation),
-    ]
-
-
 def _versions(revisions: Sequence[Revision], interrupt: Interrupt) -> list[Version]:
     found: list[Version] = []
     before: Revision | None = None
@@ -153,35 +110,3 @@ def _can_override(shown: Shown) -> bool:
         return False
     is_ordinary = shown.ruling.may and shown.interrupt.required == 1
     return not is_ordinary and may_override(shown.interrupt, getattr(shown.viewer, "pk", None))
-
-
-def _most_specific_first(one: Considered) -> tuple[bool, tuple[int, ...]]:
-    return bool(one.why_not), tuple(-n for n in one.policy.specificity)
-
-
-def _whom(terms: Terms) -> str:
-    if terms.is_open_to_all:
-        return "Approvers and admins of the project"
-    users = get_user_model().objects.filter(pk__in=terms.people).order_by("username")
-    groups = ApproverGroup.objects.filter(pk__in=terms.groups).order_by("name")
-    named = [
-        *(f"role {role}" for role in terms.roles),
-        *(f"group {name}" for name in groups.values_list("name", flat=True)),
-        *users.values_list("username", flat=True),
-    ]
-    return ", ".join(named) or "Nobody who is still here"
-
-
-def _step(step: Any) -> str:
-    named = [name for key in ("roles", "groups", "people") for name in step.get(key, [])]
-    return f"{step['action']}: {', '.join(named)}" if named else str(step["action"])
-
-
-def _minutes(minutes: int) -> str:
-    if minutes % 60 == 0:
-        return f"{minutes // 60} h"
-    return f"{minutes} min"
-
-
-def _yes(flag: bool) -> str:
-    return "Yes" if flag else "No"

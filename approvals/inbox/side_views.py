@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 from approvals import queries
 from approvals.deciding import changing, commands
 from approvals.inbox.decision_form import DecisionForm, read_override
-from approvals.inbox.history import policy_context
+from approvals.inbox.explaining import policy_context
 from approvals.inbox.views import actor_of, answer, shown_to, use
 from runtime_core.errors import NotFound
 

@@ -227,5 +227,19 @@ def test_a_page_says_which_policy_applies_and_why_the_others_do_not(world: World
         assert said in page, said
     assert client_of(world.stranger).get(f"/inbox/{interrupt.id}/policy/").status_code == 404
     assert Client().get(f"/inbox/{interrupt.id}/policy/").status_code == 302
+    told = client_of(world.viewer).get(f"/api/v1/interrupts/{interrupt.id}/policy").json()
+    assert told["policy"] == {"id": str(applies.id), "name": "Our refunds", "version": 1}
+    assert (told["terms"]["required"], told["terms"]["people"]) == (2, [world.approver.username])
+    assert next((one["name"], one["applies"]) for one in told["considered"]) == (
+        "Our refunds",
+        True,
+    )
+    assert {one["name"] for one in told["considered"] if one["why_not"]} == {
+        "All refunds",
+        "<b>Big</b>",
+    }
+    assert not told["has_changed"]
+    stranger = client_of(world.stranger).get(f"/api/v1/interrupts/{interrupt.id}/policy")
+    assert stranger.status_code == 404
     plain = world.ask(ruled=True)
     assert "The defaults for medium risk" in page_of(client_of(world.viewer), plain, "policy/")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Callable
 from typing import Any
 
 from django.test import Client
 
+from runtime_core.ids import new_id
 from runtime_core.models import ApiToken
 from tests.approvals.world import audited
 from tests.pages.world import World
@@ -70,7 +70,7 @@ def test_nobody_ends_the_token_of_somebody_else(world: World, as_user: AsUser) -
     client = as_user(world.viewer)
     assert "laptop" not in client.get("/settings/").content.decode()
 
-    for wanted in (str(token.id), str(uuid.uuid4()), "nonsense"):
+    for wanted in (str(token.id), str(new_id()), "nonsense"):
         answer = client.post("/settings/", {"token": wanted}, follow=True)
         assert "there is no such token of yours" in answer.content.decode()
 
