@@ -16,7 +16,8 @@ from runtime_core import broker, clock
 from runtime_core.errors import NotFound
 from runtime_core.events.publish import announce
 
-MODES = ("viewing", "editing")
+# `idle` is said by a page that had no key, click or scroll for ten minutes.
+MODES = ("viewing", "editing", "idle")
 # A page says every ten seconds that it is still there.
 LIVES_S = 30
 SHOWN_MAX = 200

@@ -3,15 +3,23 @@ import { announce } from "./announce.js";
 import { word } from "./words.js";
 
 const PING_MS = 10_000;
+const IDLE_MS = 10 * 60_000;
+const ORDER = ["editing", "viewing", "idle"];
+let movedAt = Date.now();
 let looking = [];
 let say = () => {};
 let said = "";
 
-/** Tells the server what this page shows: a request, being edited or not; nothing while the page is hidden. */
+function modeOf(detail) {
+  if (Date.now() - movedAt >= IDLE_MS) return "idle";
+  return detail?.querySelector(".decide-choice--edit[open]") ? "editing" : "viewing";
+}
+
+/** Tells the server what this page shows: a request, being edited, looked at or left alone; nothing while it is hidden. */
 export function sayWhere(always = false) {
   const detail = document.querySelector("#detail[data-is-open]");
   const id = detail && !document.hidden ? detail.dataset.interrupt : "";
-  const mode = detail?.querySelector(".decide-choice--edit[open]") ? "editing" : "viewing";
+  const mode = modeOf(detail);
   const now = id ? `${id} ${mode}` : "";
   if (now === said && !(always && id)) return;
   said = now;
@@ -21,7 +29,7 @@ export function sayWhere(always = false) {
 function sentence(id) {
   const here = looking.filter((one) => one.id === id);
   if (here.length === 0) return "";
-  const first = here.find((one) => one.mode === "editing") ?? here[0];
+  const first = here.reduce((a, b) => (ORDER.indexOf(b.mode) < ORDER.indexOf(a.mode) ? b : a));
   return here.length === 1 ? word(first.mode, { who: first.who }) : word("others", { who: first.who, n: here.length - 1 });
 }
 
@@ -48,8 +56,17 @@ export function showOthers(people) {
   paint();
 }
 
+function moved() {
+  const wasIdle = Date.now() - movedAt >= IDLE_MS;
+  movedAt = Date.now();
+  if (wasIdle) sayWhere();
+}
+
 export function startPresence(send) {
   say = send;
+  for (const kind of ["pointerdown", "pointermove", "keydown", "scroll"]) {
+    document.addEventListener(kind, moved, { capture: true, passive: true });
+  }
   setInterval(() => sayWhere(true), PING_MS);
   document.addEventListener("visibilitychange", () => sayWhere());
   document.addEventListener("toggle", () => sayWhere(), true);

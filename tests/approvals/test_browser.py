@@ -290,6 +290,22 @@ def test_two_people_at_one_request_see_each_other(world: World, open_page: OpenP
     expect(second.locator("#my-edits")).to_contain_text("5.00")
 
 
+def test_who_left_a_request_open_is_seen_as_idle(world: World, open_page: OpenPage) -> None:
+    world.policy()
+    interrupt = world.ask("issue_refund", REFUND, risk="medium", ruled=True)
+    away = open_page(world.approver, "/inbox/")
+    away.clock.install()
+    away.goto(away.url.replace("/inbox/", f"/inbox/{interrupt.id}/"))
+    other = open_page(world.approver2, f"/inbox/{interrupt.id}/")
+    here = other.locator("[data-presence-here] strong")
+    expect(here).to_have_text("approver is looking")
+
+    away.clock.fast_forward("10:30")
+    expect(here).to_have_text("approver has it open and does nothing")
+    away.keyboard.press("Shift")
+    expect(here).to_have_text("approver is looking")
+
+
 def test_a_conflict_is_accessible(world: World, open_page: OpenPage) -> None:
     interrupt = world.ask("issue_refund", REFUND, risk="high")
     page = open_page(world.approver, f"/inbox/{interrupt.id}/", bypass_csp=True)
