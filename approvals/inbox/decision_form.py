@@ -38,6 +38,11 @@ class DecisionForm:
     def has_errors(self) -> bool:
         return bool(self.errors) or any(one.error for one in self.fields)
 
+    @property
+    def has_words(self) -> bool:
+        """True if there is something in it that would be missed."""
+        return self.action in ("edit", "respond") or bool(self.reason)
+
     def opinion(self) -> Opinion:
         """What to decide; only for a form without errors."""
         return Opinion(

@@ -105,7 +105,7 @@ def use(
     except DecisionConflict as error:
         return _conflict(request, shown, form, error)
     except NotAllowed as error:
-        return _refused(request, error)
+        return _refused(request, form, error)
     except NotFound as error:
         raise Http404(error.message) from None
     return _receipt(request, shown)
@@ -147,9 +147,9 @@ def _conflict(
     return answer(request, now, form, conflict=error, status=error.http_status)
 
 
-def _refused(request: HttpRequest, error: NotAllowed) -> HttpResponse:
+def _refused(request: HttpRequest, form: DecisionForm, error: NotAllowed) -> HttpResponse:
     name = "_refused.html" if request.headers.get("HX-Request") else "refused.html"
-    return render(request, f"approvals/{name}", {"reason": error.message}, status=403)
+    return render(request, f"approvals/{name}", {"reason": error.message, "form": form}, status=403)
 
 
 def answer(

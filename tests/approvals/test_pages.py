@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import re
 from typing import Any
 
@@ -334,6 +335,20 @@ def test_a_right_lost_between_page_and_click_is_told(world: World, approver: Cli
     assert response.status_code == 403
     assert "Ask a project admin for the approver role." in text_of(response)
     assert Interrupt.objects.get(id=interrupt.id).status == "open"
+
+
+def test_a_right_lost_meanwhile_leaves_what_was_written(world: World, approver: Client) -> None:
+    interrupt = world.ask("issue_refund", {"order_id": "A-1", "amount": "12.50"}, risk="high")
+    Membership.objects.filter(user=world.approver).update(role="viewer")
+    mine = json.dumps({"order_id": "A-1", "amount": "9.99<i>"})
+
+    edited = send(approver, interrupt, "edit", raw_args=mine, reason="Half of it")
+    rejected = send(approver, interrupt, "reject", reason="Not without the photo")
+
+    assert (edited.status_code, rejected.status_code) == (403, 403)
+    for kept in ("What you wrote", "9.99&lt;i&gt;", "Half of it"):
+        assert kept in edited.content.decode()
+    assert "Not without the photo" in text_of(rejected)
 
 
 def test_who_may_not_decide_sees_redacted_arguments_and_whom_to_ask(world: World) -> None:
